@@ -1,0 +1,102 @@
+//! From a checked pipeline file to what the controller runs: the only place that names all crates.
+
+use lockgate_controller as controller;
+use lockgate_core::{Framing, Output as OutputPort, QueueLimits};
+use lockgate_file_adapter as file;
+
+use crate::pipeline as checked;
+
+/// The pipeline ready to be opened. Nothing is touched yet.
+pub(crate) fn compose(pipeline: &checked::Pipeline, accept_changes: bool) -> controller::Pipeline {
+    let settings = controller::Settings {
+        delivery: match pipeline.delivery {
+            checked::Delivery::ExactlyOnce => controller::Delivery::ExactlyOnce,
+            checked::Delivery::AtLeastOnce => controller::Delivery::AtLeastOnce,
+            checked::Delivery::None => controller::Delivery::None,
+        },
+        state_dir: pipeline.state_dir.clone(),
+        fingerprint: pipeline.fingerprint().to_vec(),
+        accept_changes,
+        checkpoint_interval: pipeline.checkpoint_interval,
+        min_batch_records: pipeline.min_batch_records,
+        max_buffering_delay: pipeline.max_buffering_delay,
+        max_batch_records: pipeline.max_batch_records,
+        stall_timeout: pipeline.stall_timeout,
+        on_stall: match pipeline.on_stall {
+            checked::OnStall::Wait => controller::OnStall::Wait,
+            checked::OnStall::Stop => controller::OnStall::Stop,
+        },
+        shutdown_timeout: pipeline.shutdown_timeout,
+    };
+    let mut composed = controller::Pipeline::new(&pipeline.name, settings);
+    composed.inputs = pipeline.inputs.iter().map(input).collect();
+    composed.outputs = pipeline.outputs.iter().map(output).collect();
+    composed
+}
+
+fn input(input: &checked::Input) -> controller::Input {
+    let checked::InputKind::File(settings) = &input.kind;
+    controller::Input {
+        name: input.name.clone(),
+        endpoint: Box::new(file::FileInput::new(file_input(settings))),
+        limits: QueueLimits {
+            max_queued_records: settings.max_queued_records,
+            max_queued_bytes: settings.max_queued_bytes,
+        },
+    }
+}
+
+fn file_input(input: &checked::FileInput) -> file::FileInputConfig {
+    file::FileInputConfig {
+        paths: input.paths.clone(),
+        framing: match input.format {
+            checked::InputFormat::Lines => Framing::Lines,
+            checked::InputFormat::LengthDelimited => Framing::Length32,
+        },
+        max_record_bytes: input.max_record_bytes,
+        overlong: match input.overlong {
+            checked::Overlong::Truncate => file::Overlong::Truncate,
+            checked::Overlong::Skip => file::Overlong::Skip,
+            checked::Overlong::Stop => file::Overlong::Stop,
+        },
+        follow: input.follow,
+        start_at: match input.start_at {
+            checked::StartAt::Beginning => file::StartAt::Beginning,
+            checked::StartAt::End => file::StartAt::End,
+        },
+    }
+}
+
+fn output(output: &checked::Output) -> controller::NamedOutput {
+    let port: Box<dyn OutputPort> = match &output.kind {
+        checked::OutputKind::File(settings) => file::file_output(file_output(settings)),
+        checked::OutputKind::Stdout { format } => {
+            Box::new(file::StdoutOutput::new(self::format(*format)))
+        }
+        checked::OutputKind::Null => Box::new(file::NullOutput),
+    };
+    controller::NamedOutput { name: output.name.clone(), output: port }
+}
+
+fn file_output(output: &checked::FileOutput) -> file::FileOutputConfig {
+    file::FileOutputConfig {
+        path: output.path.clone(),
+        format: format(output.format),
+        segments: output.segments.as_ref().map(|segments| file::SegmentConfig {
+            max_bytes: segments.max_bytes,
+            max_records: segments.max_records,
+            compression: match segments.compression {
+                checked::Compression::None => file::Compression::None,
+                checked::Compression::Gzip => file::Compression::Gzip,
+                checked::Compression::Zstd => file::Compression::Zstd,
+            },
+        }),
+    }
+}
+
+fn format(format: checked::OutputFormat) -> file::OutputFormat {
+    match format {
+        checked::OutputFormat::Lines => file::OutputFormat::Lines,
+        checked::OutputFormat::Json => file::OutputFormat::Json,
+    }
+}

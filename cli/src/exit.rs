@@ -1,0 +1,87 @@
+//! Exit codes, and which failure has which.
+
+use lockgate_controller::{Error, StateError};
+use lockgate_core::EndpointError;
+
+use crate::pipeline::PipelineError;
+
+/// The exit codes, from `sysexits.h`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Code {
+    Done = 0,
+    Usage = 64,
+    Data = 65,
+    Unavailable = 69,
+    Bug = 70,
+    Storage = 74,
+    Temporary = 75,
+    Configuration = 78,
+}
+
+impl Code {
+    /// Ends the process.
+    pub(crate) fn exit(self) -> ! {
+        std::process::exit(self as i32)
+    }
+}
+
+/// A failure as the user meets it.
+#[derive(Debug)]
+pub(crate) struct Failed {
+    pub(crate) code: Code,
+    pub(crate) message: String,
+}
+
+impl Failed {
+    pub(crate) fn new(code: Code, message: impl Into<String>) -> Self {
+        Self { code, message: message.into() }
+    }
+
+    /// The disk failed while doing `what`.
+    pub(crate) fn storage(what: impl std::fmt::Display, error: &std::io::Error) -> Self {
+        Self::new(Code::Storage, format!("{what}: {error}"))
+    }
+}
+
+impl From<PipelineError> for Failed {
+    fn from(error: PipelineError) -> Self {
+        Self::new(Code::Configuration, error.to_string())
+    }
+}
+
+impl From<Error> for Failed {
+    fn from(error: Error) -> Self {
+        Self::new(code_of(&error), error.to_string())
+    }
+}
+
+impl From<StateError> for Failed {
+    fn from(error: StateError) -> Self {
+        Error::from(error).into()
+    }
+}
+
+fn code_of(error: &Error) -> Code {
+    match error {
+        Error::State(error) => match error {
+            StateError::InUse { .. } => Code::Temporary,
+            StateError::Missing { .. } => Code::Usage,
+            StateError::Damaged { .. } => Code::Data,
+            StateError::Format { .. }
+            | StateError::Changed { .. }
+            | StateError::InputGone { .. } => Code::Configuration,
+            StateError::Full { .. } | StateError::Storage { .. } => Code::Storage,
+        },
+        Error::Input { error, .. } | Error::Output { error, .. } => match error {
+            EndpointError::Configuration(_) => Code::Configuration,
+            EndpointError::Data(_) => Code::Data,
+            EndpointError::Unavailable { .. } => Code::Unavailable,
+            EndpointError::Storage { .. } | EndpointError::StorageFull { .. } => Code::Storage,
+            EndpointError::Bug(_) => Code::Bug,
+        },
+        Error::Diverged(_) => Code::Data,
+        Error::Stalled { .. } => Code::Unavailable,
+        Error::StoppedLate { .. } => Code::Temporary,
+        Error::Protocol(_) | Error::Circuit { .. } | Error::Bug(_) => Code::Bug,
+    }
+}

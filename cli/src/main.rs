@@ -1,0 +1,41 @@
+//! The `lockgate` program: parses what was typed, composes a pipeline, runs it and says what happened.
+
+mod args;
+mod command;
+mod compose;
+mod exit;
+mod pipeline;
+mod progress;
+mod terminal;
+
+use clap::Parser;
+
+use args::{Args, Command};
+use exit::{Code, Failed};
+
+fn main() {
+    let args = match Args::try_parse() {
+        Ok(args) => args,
+        Err(error) => {
+            let wanted = !error.use_stderr();
+            let _ = error.print();
+            Code::exit(if wanted { Code::Done } else { Code::Usage });
+        }
+    };
+    let done = std::panic::catch_unwind(|| match args.command {
+        Command::Run(run) => command::run(&run),
+        Command::Check { pipeline } => command::check(&pipeline),
+        Command::Init { directory } => command::init(&directory),
+        Command::Schema => command::schema(),
+        Command::Inspect { state_dir, json } => command::inspect(&state_dir, json),
+    });
+    match done {
+        Ok(Ok(())) => Code::exit(Code::Done),
+        Ok(Err(Failed { code, message })) => {
+            eprintln!("lockgate: {message}");
+            Code::exit(code);
+        }
+        // The panic has been printed.
+        Err(_) => Code::exit(Code::Bug),
+    }
+}

@@ -1,0 +1,125 @@
+//! Each command, and the exit codes.
+
+use crate::site::Site;
+
+#[test]
+fn what_init_writes_runs() {
+    let site = Site::new("");
+    let written = site.lockgate(&["init", "fresh"]);
+    assert_eq!((written.code, written.stderr.as_str()), (0, ""));
+    insta::assert_snapshot!(written.stdout, @"
+    wrote fresh/pipeline.yaml
+    run it with: lockgate run fresh/pipeline.yaml
+    ");
+    let checked = site.lockgate(&["check", "fresh/pipeline.yaml"]);
+    assert_eq!((checked.code, checked.stderr.as_str()), (0, ""));
+    insta::assert_snapshot!(checked.stdout, @"");
+    assert!(!site.path("fresh/.lockgate").exists(), "check must not touch anything");
+    let ran = site.lockgate(&["run", "fresh/pipeline.yaml"]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert_eq!(site.read("fresh/out/orders.log"), site.read("fresh/in/orders.log"));
+    let refused = site.lockgate(&["init", "fresh"]);
+    assert_eq!(refused.code, 64);
+    insta::assert_snapshot!(refused.stderr, @"");
+}
+
+#[test]
+fn inspect_shows_the_checkpoint_and_the_journal() {
+    let site = Site::new(
+        "name: shown\ninputs: {all: {file: {paths: in.log}}}\noutputs: {out: {file: {path: out.log}}}\n",
+    );
+    site.write("in.log", "one\ntwo\n");
+    site.run();
+    let text = site.lockgate(&["inspect", ".lockgate/shown"]).stdout;
+    let json = site.lockgate(&["inspect", ".lockgate/shown", "--json"]).stdout;
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!(json["pipeline"], "shown");
+    assert_eq!(json["checkpoint"]["outputs"]["out"]["length"], 8);
+    assert_eq!(json["journal"], serde_json::json!([]));
+    for part in
+        ["pipeline    shown", "checkpoint  step 1, stored 20", "  output  out: {\"length\":8"]
+    {
+        assert!(text.contains(part), "{part:?} is not in:\n{text}");
+    }
+}
+
+#[test]
+fn the_schema_is_one() {
+    let site = Site::new("");
+    let schema = site.lockgate(&["schema"]);
+    let schema: serde_json::Value = serde_json::from_str(&schema.stdout).unwrap();
+    assert!(schema["$schema"].as_str().unwrap().contains("json-schema.org"));
+    assert!(schema["properties"]["inputs"].is_object());
+}
+
+#[test]
+fn json_is_a_pipeline_file_too() {
+    let site = Site::new(
+        r#"{"name": "j", "inputs": {"a": {"file": {"paths": "in.log"}}}, "outputs": {"n": {"null": {}}}}"#,
+    );
+    site.write("in.log", "one\n");
+    site.run();
+}
+
+/// Exit status 0 once came after a failure.
+#[test]
+fn every_failure_has_its_code() {
+    let pipeline = |input: &str, output: &str| {
+        format!("name: p\ninputs: {{a: {{file: {input}}}}}\noutputs: {{o: {{file: {output}}}}}\n")
+    };
+    let good = pipeline("{paths: in.log}", "{path: out/o.log}");
+    let cases: [(&str, &[&str], String, i32); 10] = [
+        ("no command", &[], good.clone(), 64),
+        ("an unknown option", &["run", "--frob", "pipeline.yaml"], good.clone(), 64),
+        ("no such state", &["inspect", "nowhere"], good.clone(), 64),
+        ("no pipeline file", &["run", "nowhere.yaml"], good.clone(), 78),
+        ("a wrong key", &["run", "pipeline.yaml"], format!("nmae: x\n{good}"), 78),
+        (
+            "no such input",
+            &["run", "pipeline.yaml"],
+            pipeline("{paths: none.log}", "{path: o}"),
+            69,
+        ),
+        (
+            "nothing matches",
+            &["run", "pipeline.yaml"],
+            pipeline("{paths: \"*.none\"}", "{path: o}"),
+            69,
+        ),
+        ("damaged gzip", &["run", "pipeline.yaml"], pipeline("{paths: bad.gz}", "{path: o}"), 65),
+        (
+            "a line too long",
+            &["run", "pipeline.yaml"],
+            pipeline("{paths: in.log, max_record_bytes: 3, overlong: stop}", "{path: o}"),
+            65,
+        ),
+        (
+            "a folder as output",
+            &["run", "pipeline.yaml"],
+            pipeline("{paths: in.log}", "{path: folder}"),
+            78,
+        ),
+    ];
+    let mut seen = String::new();
+    for (what, args, text, code) in cases {
+        let site = Site::new(&text);
+        site.write("in.log", "one\nlong line\n");
+        site.write("bad.gz", [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 3, 75, 203]);
+        std::fs::create_dir(site.path("folder")).unwrap();
+        let ended = site.lockgate(args);
+        let said = ended.stderr.lines().filter(|line| line.starts_with("lockgate: "));
+        seen += &format!("{what}: {}\n", said.collect::<Vec<_>>().join("\n"));
+        assert_eq!(ended.code, code, "{what}: {}", ended.stderr);
+    }
+    insta::assert_snapshot!(seen, @"");
+}
+
+#[test]
+fn help_has_the_exit_codes() {
+    let site = Site::new("");
+    let help = site.lockgate(&["--help"]);
+    assert_eq!(help.code, 0);
+    for code in [64, 65, 69, 70, 74, 75, 78] {
+        assert!(help.stdout.contains(&format!("\n  {code}  ")), "{code}");
+    }
+}

@@ -1,0 +1,94 @@
+//! A full disk, with a small file system of its own.
+
+use std::fs;
+use std::process::Command;
+
+use crate::data;
+use crate::site::Site;
+
+/// A file system of a few megabytes at a folder of the site. Mounting needs a right that not every user
+/// has; a user name space gives it.
+struct SmallDisk<'a> {
+    site: &'a Site,
+}
+
+impl<'a> SmallDisk<'a> {
+    fn mount(site: &'a Site, megabytes: u32) -> Self {
+        fs::create_dir_all(site.path("small")).unwrap();
+        let mounted = Command::new("mount")
+            .args(["-t", "tmpfs", "-o", &format!("size={megabytes}m"), "tmpfs"])
+            .arg(site.path("small"))
+            .status();
+        let mounted = mounted.is_ok_and(|status| status.success());
+        assert!(mounted, "this test mounts a tmpfs; run it as root");
+        Self { site }
+    }
+}
+
+impl Drop for SmallDisk<'_> {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(self.site.path("small")).status();
+    }
+}
+
+fn full_disk(pipeline: &str, expected: &[u8]) {
+    let site = Site::new(pipeline);
+    site.write("in.log", expected);
+    let disk = SmallDisk::mount(&site, 24);
+    site.write("small/ballast", vec![0; 12 << 20]);
+    let mut running = site.start();
+    let waits = running.until(|| running_log(&site).contains("paused until there is space"));
+    assert!(waits, "{}", running.stderr());
+    fs::remove_file(site.path("small/ballast")).unwrap();
+    let ended = running.end();
+    assert_eq!(ended.code, 0, "{}", ended.stderr);
+    assert!(ended.stderr.contains("there is space again"), "{}", ended.stderr);
+    let out: Vec<u8> =
+        site.files("small/out").into_iter().flat_map(|(_, content)| content).collect();
+    assert!(out == expected, "the output differs");
+    drop(disk);
+}
+
+fn running_log(site: &Site) -> String {
+    fs::read_to_string(site.path("stderr.log")).unwrap_or_default()
+}
+
+/// A full disk once left a panic, or half a record.
+#[test]
+fn a_full_disk_is_waited_for_and_leaves_no_trace() {
+    let expected = data::lines("x", 15 << 20, 1);
+    full_disk(
+        "name: full\ninputs: {all: {file: {paths: in.log}}}\n\
+         outputs: {out: {file: {path: small/out/all.log}}}\n",
+        &expected,
+    );
+    full_disk(
+        "name: full\ninputs: {all: {file: {paths: in.log}}}\n\
+         outputs: {out: {file: {path: \"small/out/{segment}\", segment_bytes: 1MiB}}}\n",
+        &expected,
+    );
+}
+
+/// Stopped while it waits for space, it ends in time, says so, and goes on later.
+#[test]
+fn a_stop_while_the_disk_is_full_ends_and_the_next_run_goes_on() {
+    let site = Site::new(
+        "name: full\nshutdown_timeout: 500ms\ninputs: {all: {file: {paths: in.log}}}\n\
+         outputs: {out: {file: {path: small/out/all.log}}}\n",
+    );
+    let expected = data::lines("x", 15 << 20, 1);
+    site.write("in.log", &expected);
+    let disk = SmallDisk::mount(&site, 24);
+    site.write("small/ballast", vec![0; 16 << 20]);
+    let mut running = site.start();
+    let waits = running.until(|| running_log(&site).contains("paused until there is space"));
+    assert!(waits, "{}", running.stderr());
+    running.signal("TERM");
+    let ended = running.end();
+    assert_eq!(ended.code, 75, "{}", ended.stderr);
+    assert!(ended.stderr.contains("without a last checkpoint"), "{}", ended.stderr);
+    fs::remove_file(site.path("small/ballast")).unwrap();
+    site.run();
+    assert!(site.read("small/out/all.log") == expected, "the output differs");
+    drop(disk);
+}

@@ -1,0 +1,12 @@
+//! The program as its users meet it: real processes, real files, real signals.
+#![allow(clippy::unwrap_used, reason = "helpers of tests are tests")]
+
+mod commands;
+mod data;
+mod disk;
+mod embed;
+mod kill;
+mod memory;
+mod promises;
+mod signals;
+mod site;

@@ -1,0 +1,143 @@
+//! What must never happen, with the whole program.
+
+use std::fs;
+
+use crate::data;
+use crate::site::Site;
+
+const COPY: &str = "name: copy\ninputs: {all: {file: {paths: in.log}}}\n\
+                    outputs: {out: {file: {path: out/all.log}}}\n";
+
+/// Two processes on one state directory once wrote over each other.
+#[test]
+fn a_second_process_is_refused_and_the_first_goes_on() {
+    let site = Site::new(&COPY.replace("paths: in.log", "paths: in.log, follow: true"));
+    site.write("in.log", "one\n");
+    let mut running = site.start();
+    assert!(running.until(|| site.size("out") == 4), "{}", running.stderr());
+    let pid = running.child.id();
+    let second = site.lockgate(&["run", "pipeline.yaml"]);
+    assert_eq!(second.code, 75, "{}", second.stderr);
+    let expected = format!("DIR/.lockgate/copy is in use by process {pid} (lockgate)");
+    assert!(second.stderr.contains(&expected), "{}", second.stderr);
+    // A look from outside is allowed meanwhile.
+    assert_eq!(site.lockgate(&["inspect", ".lockgate/copy"]).code, 0);
+    running.signal("TERM");
+    assert_eq!(running.end().code, 0);
+    // The lock died with its process; the file that is left does not block.
+    let mut again = site.start();
+    assert!(again.until(|| again_started(&site)), "{}", again.stderr());
+    assert!(again.kill());
+    site.write("pipeline.yaml", COPY.replace("paths: in.log", "paths: in.log, follow: true"));
+}
+
+fn again_started(site: &Site) -> bool {
+    fs::read_to_string(site.path("stderr.log")).is_ok_and(|log| log.contains("started"))
+}
+
+#[test]
+fn a_changed_pipeline_says_what_changed() {
+    let site = Site::new(COPY);
+    site.write("in.log", "one\n");
+    site.run();
+    site.write("pipeline.yaml", COPY.replace("out/all.log", "out/other.log"));
+    let refused = site.lockgate(&["run", "pipeline.yaml"]);
+    assert_eq!(refused.code, 78);
+    insta::assert_snapshot!(refused.stderr, @"
+    lockgate: the pipeline is not the one that state directory DIR/.lockgate/copy belongs to:
+      outputs.out.file.path: was out/all.log, is out/other.log
+    run the old pipeline to its end, give this one another --state-dir, or go on from the stored positions with --accept-changes
+    ");
+    assert!(!site.path("out/other.log").exists());
+    // What only tunes may change.
+    site.write("pipeline.yaml", format!("checkpoint_interval: 3s\nmax_batch_records: 7\n{COPY}"));
+    site.run();
+    assert_eq!(site.read("out/all.log"), b"one\n");
+}
+
+/// The output must be what the checkpoint says, or nothing is touched.
+#[test]
+fn an_output_that_was_changed_meanwhile_is_refused() {
+    let site = Site::new(COPY);
+    site.write("in.log", "one\ntwo\n");
+    site.run();
+    for content in ["one\n", "one\nTWO\n", ""] {
+        site.write("out/all.log", content);
+        let refused = site.lockgate(&["run", "pipeline.yaml"]);
+        assert_eq!(refused.code, 65, "{}", refused.stderr);
+        assert!(refused.stderr.contains("DIR/out/all.log"), "{}", refused.stderr);
+        assert_eq!(site.read("out/all.log"), content.as_bytes());
+    }
+}
+
+/// The output was once wiped on the first start.
+#[test]
+fn what_is_already_in_the_output_stays() {
+    let site = Site::new(COPY);
+    site.write("in.log", data::lines("x", 40 << 20, 1));
+    site.write("out/all.log", "already here\n");
+    let mut running = site.start();
+    assert!(running.until(|| site.size("out") > 2_000_000));
+    assert!(running.kill());
+    site.run();
+    let expected = [b"already here\n".as_slice(), &site.read("in.log")].concat();
+    assert!(site.read("out/all.log") == expected, "the output differs");
+}
+
+/// A zero-length state file once restarted from nothing, in silence.
+#[test]
+fn a_damaged_state_directory_is_refused() {
+    let site = Site::new(COPY);
+    site.write("in.log", "one\n");
+    site.run();
+    site.write(".lockgate/copy/state.db", "");
+    let refused = site.lockgate(&["run", "pipeline.yaml"]);
+    assert_eq!(refused.code, 65);
+    assert!(refused.stderr.contains("state.db is empty"), "{}", refused.stderr);
+    assert_eq!(site.read("out/all.log"), b"one\n");
+}
+
+/// A byte of the source that changed between crash and restart is noticed by the replay.
+#[test]
+fn a_changed_source_stops_the_replay() {
+    let site = Site::new(&format!("checkpoint_interval: 1h\n{COPY}"));
+    site.write("in.log", data::lines("x", 100 << 20, 1));
+    let mut running = site.start();
+    assert!(running.until(|| site.size("out") > 10_000_000), "{}", running.stderr());
+    assert!(running.kill());
+    let mut changed = site.read("in.log");
+    changed[5_000_000] ^= 1;
+    site.write("in.log", changed);
+    let refused = site.lockgate(&["run", "pipeline.yaml"]);
+    assert_eq!(refused.code, 65, "{}", refused.stderr);
+    assert!(refused.stderr.contains("is not what was journaled"), "{}", refused.stderr);
+}
+
+/// Passwords once stood in logs.
+#[test]
+fn a_secret_from_the_environment_appears_nowhere() {
+    const CANARY: &str = "canary-7f3a9";
+    let site = Site::new(COPY);
+    site.write("in.log", "one\n");
+    let texts = [
+        COPY.replace("delivery", "delivery").replace("name: copy", "name: \"${SECRET}/\""),
+        format!("checkpoint_interval: \"${{SECRET}}\"\n{COPY}"),
+        format!("delivery: \"${{SECRET}}\"\n{COPY}"),
+        format!("min_batch_records: \"${{SECRET}}\"\n{COPY}"),
+        COPY.replace("in.log", "in.log, follow: \"${SECRET}\""),
+        COPY.replace("in.log", "in.log, max_record_bytes: \"${SECRET}\""),
+    ];
+    for text in texts {
+        site.write("pipeline.yaml", &text);
+        for args in [["run", "pipeline.yaml"], ["check", "pipeline.yaml"]] {
+            let mut command = site.command(&args);
+            command.env("SECRET", CANARY).env("LOCKGATE_LOG", "trace");
+            let output = command.output().unwrap();
+            let said = [output.stdout, output.stderr].concat();
+            let said = String::from_utf8(said).unwrap();
+            assert!(said.contains("SECRET"), "the variable is named: {said}");
+            assert!(!said.contains(CANARY), "{said}");
+            assert_eq!(output.status.code(), Some(78));
+        }
+    }
+}

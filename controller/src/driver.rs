@@ -1,0 +1,392 @@
+//! Performs what the sequencing machine decides. It has no policy of its own.
+
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use lockgate_core::{FaultTolerance, InputReader};
+use serde_json::Value as JsonValue;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::watch;
+use tokio::time::timeout;
+
+use crate::consumer::{Consumer, PolicyCounts};
+use crate::error::Error;
+use crate::journal::Journal;
+use crate::pipeline::{NamedOutput, OnStall, Pipeline};
+use crate::sequence::{
+    Action, Checkpoint, Event, Notice, Outcome, Sequence, SequenceInput, SequenceSettings,
+};
+use crate::state::{Owner, State, StoredCheckpoint};
+use crate::status::{InputStatus, OutputStatus, Phase, Status};
+use crate::worker::Worker;
+
+/// How often the status is published and readers are looked at.
+const HOUSEKEEPING: Duration = Duration::from_millis(100);
+
+/// An opened pipeline, ready to run.
+pub struct Controller {
+    names: Vec<String>,
+    sequence: Sequence,
+    readers: Vec<Box<dyn InputReader>>,
+    worker: Worker,
+    journal: Option<Journal>,
+    events: UnboundedReceiver<Event>,
+    sender: UnboundedSender<Event>,
+    policies: Vec<PolicyCounts>,
+    status: Status,
+    published: watch::Sender<Status>,
+    begun: Instant,
+}
+
+/// Steers a running pipeline. Requests after its end have no effect.
+#[derive(Clone)]
+pub struct Handle {
+    events: UnboundedSender<Event>,
+    status: watch::Receiver<Status>,
+}
+
+impl Handle {
+    /// Stops in order: steps under way are finished, a checkpoint is taken.
+    pub fn stop(&self) {
+        self.send(Event::StopRequested);
+    }
+
+    /// Takes a checkpoint as soon as no reader is at a barrier.
+    pub fn checkpoint(&self) {
+        self.send(Event::CheckpointRequested);
+    }
+
+    /// Pauses the input with this place in the pipeline, until [`resume`](Self::resume).
+    pub fn pause(&self, input: usize) {
+        self.send(Event::PauseRequested { input });
+    }
+
+    /// Takes back [`pause`](Self::pause).
+    pub fn resume(&self, input: usize) {
+        self.send(Event::ResumeRequested { input });
+    }
+
+    /// The status, published several times a second.
+    pub fn status(&self) -> &watch::Receiver<Status> {
+        &self.status
+    }
+
+    fn send(&self, event: Event) {
+        let _ = self.events.send(event);
+    }
+}
+
+impl Controller {
+    /// Opens the state directory, rolls the outputs back to the last checkpoint and opens the inputs
+    /// there. Nothing is read or written before [`run`](Self::run).
+    ///
+    /// # Errors
+    /// When one of these cannot be opened or is not what the checkpoint describes.
+    pub fn open(pipeline: Pipeline) -> Result<Self, Error> {
+        let Pipeline { name, inputs, mut circuit, mut outputs, settings } = pipeline;
+        let level = settings.delivery.level();
+        let names: Vec<String> = inputs.iter().map(|input| input.name.clone()).collect();
+        let mut state = match level {
+            FaultTolerance::None => None,
+            _ => {
+                let outputs: Vec<_> = outputs.iter().map(|output| output.name.clone()).collect();
+                let owner = Owner {
+                    pipeline: &name,
+                    inputs: &names,
+                    outputs: &outputs,
+                    settings: &settings.fingerprint,
+                    keeps_journal: level == FaultTolerance::ExactlyOnce,
+                };
+                let state = State::open(&settings.state_dir, owner, settings.accept_changes)?;
+                if let Some(checkpoint) = state.checkpoint()?
+                    && !settings.accept_changes
+                {
+                    let lost = names.iter().find(|name| !checkpoint.inputs.contains_key(*name));
+                    let lost = lost.or_else(|| {
+                        outputs.iter().find(|name| !checkpoint.outputs.contains_key(*name))
+                    });
+                    if let Some(endpoint) = lost {
+                        return Err(state.lacks_position(endpoint).into());
+                    }
+                }
+                Some(state)
+            }
+        };
+        let checkpoint = state.as_ref().map(State::checkpoint).transpose()?.flatten();
+        if let Some(checkpoint) = &checkpoint {
+            let restored = circuit.restore(&checkpoint.circuit);
+            restored.map_err(|error| Error::Circuit { step: checkpoint.step, error })?;
+        }
+        let positions = recover_outputs(&mut outputs, checkpoint.as_ref())?;
+
+        let (sender, events) = unbounded_channel();
+        let (mut readers, mut policies, mut sequence_inputs) = (Vec::new(), Vec::new(), Vec::new());
+        for (number, input) in inputs.into_iter().enumerate() {
+            let counts = PolicyCounts::default();
+            let consumer = Consumer {
+                input: number,
+                name: input.name.clone(),
+                max_batch_records: settings.max_batch_records.max(1),
+                limits: input.limits,
+                policies: counts.clone(),
+                events: sender.clone(),
+            };
+            let stored =
+                checkpoint.as_ref().and_then(|checkpoint| checkpoint.inputs.get(&input.name));
+            let stored = stored.cloned().flatten();
+            if input.endpoint.fault_tolerance() < level {
+                let text = format!(
+                    "its source keeps {:?} at most, but the pipeline's delivery needs {level:?}",
+                    input.endpoint.fault_tolerance()
+                );
+                let error = lockgate_core::EndpointError::Configuration(text);
+                return Err(Error::Input { input: input.name, error });
+            }
+            let reader = input.endpoint.open(level, Arc::new(consumer), stored.clone());
+            let reader =
+                reader.map_err(|error| Error::Input { input: input.name.clone(), error })?;
+            let seek = stored.or_else(|| reader.start());
+            sequence_inputs.push(SequenceInput { name: input.name, limits: input.limits, seek });
+            readers.push(reader);
+            policies.push(counts);
+        }
+
+        let step = checkpoint.as_ref().map_or(0, |checkpoint| checkpoint.step);
+        if let Some(state) = &mut state
+            && state.is_unsettled()?
+        {
+            let circuit = circuit.checkpoint();
+            let circuit = circuit.map_err(|error| Error::Circuit { step, error })?;
+            let seeks = sequence_inputs.iter().map(|input| input.seek.clone()).collect();
+            let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+            let first = Checkpoint { step, circuit, seeks, positions };
+            state.store(&first, now.as_millis() as u64)?;
+        }
+
+        let spawn =
+            |error: std::io::Error| Error::Bug(format!("a thread cannot be started: {error}"));
+        let status = Status {
+            inputs: (names.iter())
+                .map(|name| InputStatus { name: name.clone(), ..InputStatus::default() })
+                .collect(),
+            outputs: (outputs.iter())
+                .map(|output| OutputStatus { name: output.name.clone(), ..OutputStatus::default() })
+                .collect(),
+            ..Status::default()
+        };
+        let worker = Worker::start(circuit, outputs, sender.clone()).map_err(spawn)?;
+        let journal = state.map(|state| Journal::start(state, sender.clone())).transpose();
+        let journal = journal.map_err(spawn)?;
+        let settings = SequenceSettings {
+            level,
+            checkpoint_interval: settings.checkpoint_interval,
+            min_batch_records: settings.min_batch_records,
+            max_buffering_delay: settings.max_buffering_delay,
+            max_bytes_in_flight: sequence_inputs
+                .iter()
+                .map(|input| input.limits.max_queued_bytes)
+                .max()
+                .unwrap_or_default(),
+            stall_timeout: settings.stall_timeout,
+            stop_on_stall: settings.on_stall == OnStall::Stop,
+            shutdown_timeout: settings.shutdown_timeout,
+        };
+        let sequence = Sequence::new(settings, sequence_inputs, step, Duration::ZERO);
+        let (published, _) = watch::channel(status.clone());
+        let begun = Instant::now();
+        Ok(Self {
+            names,
+            sequence,
+            readers,
+            worker,
+            journal,
+            events,
+            sender,
+            policies,
+            status,
+            published,
+            begun,
+        })
+    }
+
+    /// A handle to steer the run and look at it.
+    pub fn handle(&self) -> Handle {
+        Handle { events: self.sender.clone(), status: self.published.subscribe() }
+    }
+
+    /// Runs until all input has ended, somebody stops it, or something fails.
+    ///
+    /// # Errors
+    /// When the run did not end well. Whatever the error, the next start goes on from the last
+    /// checkpoint without losing or doubling anything.
+    pub async fn run(mut self) -> Result<Status, Error> {
+        let outcome = self.drive().await;
+        self.publish(Phase::Ended);
+        let Controller { readers, worker, journal, status, names, .. } = self;
+        match outcome {
+            Outcome::Completed | Outcome::Stopped => drop((readers, worker)),
+            // What did not answer may not let go either.
+            Outcome::StoppedLate | Outcome::Failed(_) => {
+                std::thread::spawn(move || drop((readers, worker)));
+            }
+        }
+        // Releases the state directory.
+        drop(journal);
+        match outcome {
+            Outcome::Completed | Outcome::Stopped => Ok(status),
+            Outcome::StoppedLate => {
+                Err(Error::StoppedLate { checkpoint: status.checkpointed_step })
+            }
+            Outcome::Failed(failure) => Err(Error::named(failure, &names)),
+        }
+    }
+
+    async fn drive(&mut self) -> Outcome {
+        let mut housekeeping = Duration::ZERO;
+        loop {
+            while let Some(action) = self.sequence.next_action() {
+                if let Some(outcome) = self.perform(action) {
+                    return outcome;
+                }
+            }
+            let now = self.begun.elapsed();
+            if now >= housekeeping {
+                housekeeping = now + HOUSEKEEPING;
+                self.look_after_readers();
+                let stopping = self.sequence.is_stopping();
+                self.publish(if stopping { Phase::Stopping } else { Phase::Running });
+                continue;
+            }
+            let deadline =
+                self.sequence.next_deadline().map_or(housekeeping, |at| at.min(housekeeping));
+            let event = match timeout(deadline.saturating_sub(now), self.events.recv()).await {
+                Ok(Some(event)) => event,
+                Ok(None) | Err(_) => Event::Tick,
+            };
+            self.sequence.handle(self.begun.elapsed(), event);
+        }
+    }
+
+    fn perform(&mut self, action: Action) -> Option<Outcome> {
+        tracing::trace!(?action);
+        match action {
+            Action::Send { input, command } => self.readers[input].request(command),
+            Action::LoadJournal { after } => self.with_journal(|journal| journal.load(after)),
+            Action::Journal(step) => self.with_journal(|journal| journal.append(step)),
+            Action::Step(step) => {
+                self.status.steps += 1;
+                self.status.replayed_steps += u64::from(self.sequence.is_replaying());
+                for part in &step.parts {
+                    let input = &mut self.status.inputs[part.input];
+                    for batch in &part.batches {
+                        input.records += batch.len() as u64;
+                        input.bytes += batch.bytes();
+                    }
+                }
+                self.worker.step(step);
+            }
+            Action::Write { step } => self.worker.write(step),
+            Action::Finish => self.worker.finish(),
+            Action::Prepare => self.worker.prepare(),
+            Action::Store(checkpoint) => match &self.journal {
+                Some(journal) => journal.store(checkpoint),
+                // Without a promise there is nothing to store.
+                None => {
+                    let _ = self.sender.send(Event::Stored);
+                }
+            },
+            Action::Complete => self.worker.complete(),
+            Action::Notify(notice) => self.tell(notice),
+            Action::Done(outcome) => return Some(outcome),
+        }
+        None
+    }
+
+    fn with_journal(&self, work: impl FnOnce(&Journal)) {
+        if let Some(journal) = &self.journal {
+            work(journal);
+        }
+    }
+
+    fn look_after_readers(&mut self) {
+        for input in 0..self.readers.len() {
+            if self.readers[input].is_closed() {
+                self.take_waiting_events();
+                self.sequence.handle(self.begun.elapsed(), Event::InputClosed { input });
+            }
+        }
+    }
+
+    /// What a reader reported before it closed must be known before its end is judged.
+    fn take_waiting_events(&mut self) {
+        while let Ok(event) = self.events.try_recv() {
+            self.sequence.handle(self.begun.elapsed(), event);
+        }
+    }
+
+    fn tell(&mut self, notice: Notice) {
+        let name = |input: usize| self.names[input].as_str();
+        match notice {
+            Notice::Replayed { steps } => tracing::info!(steps, "replayed the journal"),
+            Notice::Stalled { input, silent } => {
+                tracing::warn!(
+                    input = name(input),
+                    silent_s = silent.as_secs(),
+                    "the reader is stalled"
+                );
+            }
+            Notice::Answered { input } => {
+                tracing::info!(input = name(input), "the stalled reader has answered");
+            }
+            Notice::InputError { input, text } => tracing::warn!(input = name(input), "{text}"),
+            Notice::Checkpointed { step } => {
+                self.status.checkpoints += 1;
+                tracing::debug!(step, "checkpoint");
+            }
+            Notice::Blocked { reason } => {
+                tracing::warn!("inputs are paused until there is space: {reason}");
+                self.status.blocked = Some(reason);
+            }
+            Notice::Unblocked => {
+                tracing::info!("there is space again");
+                self.status.blocked = None;
+            }
+        }
+    }
+
+    fn publish(&mut self, phase: Phase) {
+        let status = &mut self.status;
+        let replaying = self.sequence.is_replaying() && phase != Phase::Ended;
+        status.phase = if replaying { Phase::Replaying } else { phase };
+        status.step = self.sequence.last_step();
+        status.checkpointed_step = self.sequence.checkpointed_step();
+        status.elapsed = self.begun.elapsed();
+        for (number, input) in status.inputs.iter_mut().enumerate() {
+            input.held = self.sequence.held(number);
+            input.ended = self.sequence.has_ended(number);
+            input.at_barrier = self.sequence.at_barrier(number);
+            input.stalled = self.sequence.is_stalled(number);
+            input.paused = self.sequence.pause_reasons(number);
+            let counts = self.policies[number].lock().unwrap_or_else(PoisonError::into_inner);
+            input.policies.clone_from(&counts);
+        }
+        for (output, written) in status.outputs.iter_mut().zip(self.worker.written()) {
+            output.records = written.records.load(Ordering::Relaxed);
+            output.bytes = written.bytes.load(Ordering::Relaxed);
+        }
+        self.published.send_replace(status.clone());
+    }
+}
+
+fn recover_outputs(
+    outputs: &mut [NamedOutput],
+    checkpoint: Option<&StoredCheckpoint>,
+) -> Result<Vec<JsonValue>, Error> {
+    let recover = |output: &mut NamedOutput| {
+        let position = checkpoint.and_then(|checkpoint| checkpoint.outputs.get(&output.name));
+        let recovered = output.output.recover(position);
+        recovered.map_err(|error| Error::Output { output: output.name.clone(), error })
+    };
+    outputs.iter_mut().map(recover).collect()
+}

@@ -1,0 +1,115 @@
+//! The thread that owns the state directory. Steps that wait together become durable together.
+
+use std::collections::VecDeque;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::JoinHandle;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use tokio::sync::mpsc::UnboundedSender;
+
+use crate::alarm::Alarm;
+use crate::sequence::{Checkpoint, Event, Failure, JournaledStep};
+use crate::space::SpaceWait;
+use crate::state::{State, StateError};
+
+/// Steps read at a time when the journal is replayed.
+const LOAD_STEPS: u32 = 1000;
+
+/// Steps made durable at most in one transaction.
+const APPEND_STEPS: usize = 64;
+
+enum Work {
+    Load { after: u64 },
+    Append(JournaledStep),
+    Store(Checkpoint),
+}
+
+/// The thread; it ends, and releases the state directory, when this is dropped.
+pub(crate) struct Journal {
+    work: Option<Sender<Work>>,
+    thread: Option<JoinHandle<()>>,
+    /// Calls off waiting for space when dropped.
+    patience: Option<Sender<()>>,
+}
+
+impl Journal {
+    pub(crate) fn start(
+        state: State,
+        events: UnboundedSender<Event>,
+    ) -> Result<Self, std::io::Error> {
+        let (work, receiver) = channel();
+        let (patience, called_off) = channel();
+        let space = SpaceWait { events, called_off };
+        let thread = std::thread::Builder::new()
+            .name("lockgate-journal".into())
+            .spawn(move || run(state, &receiver, &space))?;
+        Ok(Self { work: Some(work), thread: Some(thread), patience: Some(patience) })
+    }
+
+    pub(crate) fn load(&self, after: u64) {
+        self.send(Work::Load { after });
+    }
+
+    pub(crate) fn append(&self, step: JournaledStep) {
+        self.send(Work::Append(step));
+    }
+
+    pub(crate) fn store(&self, checkpoint: Checkpoint) {
+        self.send(Work::Store(checkpoint));
+    }
+
+    fn send(&self, work: Work) {
+        // If the thread is gone it has said why; that event ends the run.
+        let _ = self.work.as_ref().map(|sender| sender.send(work));
+    }
+}
+
+impl Drop for Journal {
+    fn drop(&mut self) {
+        self.patience = None;
+        self.work = None;
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn run(mut state: State, work: &Receiver<Work>, space: &SpaceWait) {
+    let alarm = Alarm::set("the thread of the state directory", space.events.clone());
+    let mut waiting = VecDeque::new();
+    while let Some(next) = waiting.pop_front().or_else(|| work.recv().ok()) {
+        waiting.extend(work.try_iter());
+        let done = match next {
+            Work::Load { after } => {
+                state.journaled(after, LOAD_STEPS).map(|steps| Event::JournalLoaded { steps })
+            }
+            Work::Append(step) => {
+                let mut steps = vec![step];
+                while steps.len() < APPEND_STEPS
+                    && let Some(Work::Append(_)) = waiting.front()
+                    && let Some(Work::Append(step)) = waiting.pop_front()
+                {
+                    steps.push(step);
+                }
+                let through = steps.last().map_or(0, |step| step.step);
+                let append = || state.append(&steps);
+                space.until_space(is_full, append).map(|()| Event::Journaled { through })
+            }
+            Work::Store(checkpoint) => {
+                let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+                let store = || state.store(&checkpoint, now.as_millis() as u64);
+                space.until_space(is_full, store).map(|()| Event::Stored)
+            }
+        };
+        let failed = done.is_err();
+        let event = done.unwrap_or_else(|error| Event::Broken { failure: Failure::State(error) });
+        if space.events.send(event).is_err() || failed {
+            break;
+        }
+    }
+    alarm.off();
+}
+
+fn is_full(error: &StateError) -> bool {
+    matches!(error, StateError::Full { .. })
+}

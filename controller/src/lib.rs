@@ -1,0 +1,28 @@
+//! Decides which command goes to which reader when, and makes every step durable before it is seen.
+//!
+//! The decisions are a pure state machine ([`Sequence`]: events in, actions out). A thin driver
+//! ([`Controller`]) performs the actions with three kinds of threads: the readers' own, one for the
+//! state directory, one for the circuit and the outputs.
+
+mod alarm;
+mod consumer;
+mod driver;
+mod error;
+mod journal;
+mod lock;
+mod pipeline;
+mod sequence;
+mod space;
+mod state;
+mod status;
+mod worker;
+
+pub use driver::{Controller, Handle};
+pub use error::Error;
+pub use pipeline::{Delivery, Input, NamedOutput, OnStall, Pipeline, Settings};
+pub use sequence::{
+    Action, Checkpoint, CheckpointStage, Event, Failure, JournalPart, JournaledStep, Notice,
+    Outcome, PauseReason, Sequence, SequenceInput, SequenceSettings,
+};
+pub use state::{Inspection, NamedStep, Owner, State, StateError, StoredCheckpoint};
+pub use status::{InputStatus, OutputStatus, Phase, Status};

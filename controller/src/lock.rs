@@ -1,0 +1,75 @@
+//! One process at a time on a state directory: a kernel lock, which dies with its process.
+
+use std::fs::{self, File, TryLockError};
+use std::io::{self, Read, Seek, Write};
+use std::path::Path;
+
+/// The held lock; released when dropped, or by the kernel when the process ends.
+#[derive(Debug)]
+pub(crate) struct StateLock {
+    _file: File,
+}
+
+/// Why the lock was not taken.
+#[derive(Debug)]
+pub(crate) enum LockError {
+    /// Another process holds it.
+    InUse {
+        /// Its number, and its name where the system tells.
+        holder: String,
+    },
+    /// The directory or the file cannot be used.
+    Io {
+        /// What was tried.
+        what: &'static str,
+        /// Why it failed.
+        source: io::Error,
+    },
+}
+
+impl StateLock {
+    /// Takes the lock of `directory`, which is created if there is none.
+    pub(crate) fn take(directory: &Path) -> Result<Self, LockError> {
+        let io = |what| move |source| LockError::Io { what, source };
+        create(directory).map_err(io("creating the directory"))?;
+        let mut options = File::options();
+        options.read(true).write(true).create(true).truncate(false);
+        let mut file = options.open(directory.join("lock")).map_err(io("opening the lock file"))?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                let mut text = String::new();
+                let _ = file.read_to_string(&mut text);
+                return Err(LockError::InUse { holder: describe(text.trim()) });
+            }
+            Err(TryLockError::Error(source)) => return Err(io("locking the directory")(source)),
+        }
+        // For people only: the lock itself is the kernel's. On a full disk there is no number to show.
+        let _ = file.set_len(0).and_then(|()| file.rewind());
+        let _ = file.write_all(std::process::id().to_string().as_bytes());
+        Ok(Self { _file: file })
+    }
+}
+
+/// Creates `directory` and what is missing above it, durably.
+fn create(directory: &Path) -> io::Result<()> {
+    let missing =
+        directory.ancestors().take_while(|path| !path.as_os_str().is_empty() && !path.exists());
+    let missing: Vec<&Path> = missing.collect();
+    fs::create_dir_all(directory)?;
+    for created in missing {
+        let parent = created.parent().filter(|parent| !parent.as_os_str().is_empty());
+        File::open(parent.unwrap_or(Path::new(".")))?.sync_all()?;
+    }
+    Ok(())
+}
+
+fn describe(pid: &str) -> String {
+    if pid.is_empty() {
+        return "that is just starting".into();
+    }
+    match fs::read_to_string(format!("/proc/{pid}/comm")) {
+        Ok(name) => format!("{pid} ({})", name.trim()),
+        Err(_) => pid.into(),
+    }
+}

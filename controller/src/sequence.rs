@@ -1,0 +1,790 @@
+//! The sequencing machine: which command goes to which reader, when a step exists, when it may be seen,
+//! when a checkpoint can be taken.
+//!
+//! Pure: [`Sequence::handle`] takes an event and the time, [`Sequence::next_action`] gives what is to be
+//! done. Not here: doing it ([`Controller`](crate::Controller)).
+//!
+//! The life of a step: the readers that hold something are asked for their part (*forming*); when the
+//! last part has come the step exists and is *in flight*, where the journal and the circuit work on it
+//! at the same time; it is written when both are done with it, in order; then it leaves.
+
+mod checkpoint;
+mod event;
+mod flight;
+mod input;
+#[cfg(test)]
+mod schedules;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::time::Duration;
+
+use lockgate_core::{
+    Batch, BufferSize, FaultTolerance, InputReaderCommand, Part, PartDigest, ProtocolError,
+    QueueLimits, ReaderState, Resume, Step,
+};
+use serde_json::Value as JsonValue;
+
+pub use checkpoint::CheckpointStage;
+pub use event::{Action, Checkpoint, Event, Failure, JournalPart, JournaledStep, Notice, Outcome};
+use flight::Flight;
+use input::Input;
+pub use input::PauseReason;
+
+/// What the machine has to know about an input.
+#[derive(Clone, Debug)]
+pub struct SequenceInput {
+    /// Its name.
+    pub name: String,
+    /// What its reader may hold.
+    pub limits: QueueLimits,
+    /// Where it was opened: the last checkpoint's position, or its start.
+    pub seek: Option<JsonValue>,
+}
+
+/// The rules by which the machine decides.
+#[derive(Clone, Debug)]
+pub struct SequenceSettings {
+    /// What the readers promised. Steps are journaled under [`FaultTolerance::ExactlyOnce`].
+    pub level: FaultTolerance,
+    /// Time between checkpoints.
+    pub checkpoint_interval: Duration,
+    /// A step is cut when this many records are buffered.
+    pub min_batch_records: u64,
+    /// A step is cut at the latest this long after its first record was buffered.
+    pub max_buffering_delay: Duration,
+    /// Steps in flight hold at most this many bytes, plus one step.
+    pub max_bytes_in_flight: u64,
+    /// A reader that has not answered for this long is stalled.
+    pub stall_timeout: Duration,
+    /// Whether a stalled reader stops the run.
+    pub stop_on_stall: bool,
+    /// How long an orderly stop may take.
+    pub shutdown_timeout: Duration,
+}
+
+/// Steps in flight at most. More would not go faster: the journal writes all that wait in one go.
+const MAX_STEPS_IN_FLIGHT: usize = 8;
+
+/// The sequencing machine of one run.
+#[derive(Debug)]
+pub struct Sequence {
+    settings: SequenceSettings,
+    inputs: Vec<Input>,
+    phase: Phase,
+    /// The last step that exists.
+    last_step: u64,
+    forming: Option<Forming>,
+    flight: Flight,
+    checkpoint: CheckpointStage,
+    /// The last step that a checkpoint covers.
+    checkpointed_step: u64,
+    checkpoint_due: Duration,
+    checkpoint_requested: bool,
+    /// Inputs whose readers hold records.
+    holding: BTreeSet<usize>,
+    /// Inputs that stand where no checkpoint can be taken.
+    barriers: BTreeSet<usize>,
+    /// Since when something is buffered that no step has taken.
+    held_since: Option<Duration>,
+    /// How many of outputs and journal wait for space on a disk.
+    blocked: usize,
+    /// When an orderly stop must have ended.
+    stop_deadline: Option<Duration>,
+    actions: VecDeque<Action>,
+}
+
+#[derive(Debug)]
+enum Phase {
+    Replaying {
+        steps: VecDeque<JournaledStep>,
+        loading: bool,
+        complete: bool,
+        replayed: u64,
+    },
+    Running,
+    /// No new input is wanted; `ending` says how the run will end.
+    Stopping {
+        ending: Ending,
+    },
+    /// All input was handed over: the outputs close what they hold open.
+    Finishing,
+    /// The last checkpoint is being taken; `ending` says how the run ends then.
+    Ending {
+        ending: Ending,
+    },
+    Done,
+}
+
+/// How a run that is about to end will end if nothing gets in the way.
+#[derive(Debug)]
+enum Ending {
+    Completed,
+    Stopped,
+    Failed(Failure),
+}
+
+/// The step being formed.
+#[derive(Debug)]
+struct Forming {
+    /// What is replayed, or `None` for a new step.
+    journaled: Option<JournaledStep>,
+    missing: BTreeSet<usize>,
+    parts: BTreeMap<usize, (Vec<Batch>, Option<Resume>)>,
+}
+
+impl Sequence {
+    /// A machine over freshly opened readers. `last_step` is the last step that the last checkpoint
+    /// covers (0 if there is none); under exactly-once the journal is asked for what came after it.
+    pub fn new(
+        settings: SequenceSettings,
+        inputs: Vec<SequenceInput>,
+        last_step: u64,
+        now: Duration,
+    ) -> Self {
+        let level = settings.level;
+        let mut sequence = Self {
+            checkpoint_due: now.saturating_add(settings.checkpoint_interval),
+            inputs: inputs.into_iter().map(|input| Input::new(input, level)).collect(),
+            phase: Phase::Running,
+            settings,
+            last_step,
+            forming: None,
+            flight: Flight::default(),
+            checkpoint: CheckpointStage::Idle,
+            checkpointed_step: last_step,
+            checkpoint_requested: false,
+            holding: BTreeSet::new(),
+            barriers: BTreeSet::new(),
+            held_since: None,
+            blocked: 0,
+            stop_deadline: None,
+            actions: VecDeque::new(),
+        };
+        if level == FaultTolerance::ExactlyOnce {
+            let steps = VecDeque::new();
+            sequence.phase =
+                Phase::Replaying { steps, loading: true, complete: false, replayed: 0 };
+            sequence.act(Action::LoadJournal { after: last_step });
+        } else {
+            sequence.extend_all(now);
+        }
+        sequence
+    }
+
+    /// The next thing to do, if there is one.
+    pub fn next_action(&mut self) -> Option<Action> {
+        self.actions.pop_front()
+    }
+
+    /// When [`Event::Tick`] is due if nothing else happens before.
+    pub fn next_deadline(&self) -> Option<Duration> {
+        if matches!(self.phase, Phase::Done) {
+            return None;
+        }
+        let stall = (self.forming.iter())
+            .flat_map(|forming| &forming.missing)
+            .filter_map(|input| self.inputs[*input].stall_due(self.settings.stall_timeout))
+            .min();
+        let phase = match &self.phase {
+            Phase::Running if self.forming.is_none() => {
+                let may_cut = self.checkpoint != CheckpointStage::ClearingBarriers
+                    || self.holding.iter().any(|input| !self.inputs[*input].has_barriers);
+                let cut = self.cut_due().filter(|_| may_cut && self.can_form());
+                let checkpoint = self.checkpoint_is_useful().then_some(self.checkpoint_due);
+                cut.into_iter().chain(checkpoint).min()
+            }
+            _ => None,
+        };
+        stall.into_iter().chain(phase).chain(self.stop_deadline).min()
+    }
+
+    /// The last step that exists.
+    pub fn last_step(&self) -> u64 {
+        self.last_step
+    }
+
+    /// The last step that a durable checkpoint covers.
+    pub fn checkpointed_step(&self) -> u64 {
+        self.checkpointed_step
+    }
+
+    /// Whether journaled steps are being replayed.
+    pub fn is_replaying(&self) -> bool {
+        matches!(self.phase, Phase::Replaying { .. })
+    }
+
+    /// Whether the run is about to end.
+    pub fn is_stopping(&self) -> bool {
+        !matches!(self.phase, Phase::Replaying { .. } | Phase::Running)
+    }
+
+    /// How far the checkpoint under way has come.
+    pub fn checkpoint_stage(&self) -> CheckpointStage {
+        self.checkpoint
+    }
+
+    /// Whether the reader of `input` stands at a barrier.
+    pub fn at_barrier(&self, input: usize) -> bool {
+        self.barriers.contains(&input)
+    }
+
+    /// Whether the reader of `input` has been silent for longer than the stall timeout.
+    pub fn is_stalled(&self, input: usize) -> bool {
+        self.inputs[input].stalled
+    }
+
+    /// What the reader of `input` holds.
+    pub fn held(&self, input: usize) -> BufferSize {
+        self.inputs[input].protocol.held()
+    }
+
+    /// Where the reader of `input` stands in the protocol.
+    pub fn reader_state(&self, input: usize) -> ReaderState {
+        self.inputs[input].protocol.state()
+    }
+
+    /// Whether the reader of `input` has reported the end of its input.
+    pub fn has_ended(&self, input: usize) -> bool {
+        self.inputs[input].protocol.ended()
+    }
+
+    /// Why `input` is paused; none means that it runs.
+    pub fn pause_reasons(&self, input: usize) -> Vec<PauseReason> {
+        self.inputs[input].pauses.iter().copied().collect()
+    }
+
+    /// Takes in what happened at time `now` (from any fixed beginning, never going back).
+    pub fn handle(&mut self, now: Duration, event: Event) {
+        if matches!(self.phase, Phase::Done) {
+            return;
+        }
+        self.take_in(now, event);
+        self.check_time(now);
+        self.advance(now);
+        debug_assert!(
+            self.next_deadline().is_none_or(|deadline| deadline > now),
+            "what is due is done"
+        );
+    }
+
+    fn take_in(&mut self, now: Duration, event: Event) {
+        match event {
+            Event::Tick => {}
+            Event::Buffered { input, amount } => self.buffered(now, input, amount),
+            Event::Replayed { input, batches } => {
+                let checked = self.inputs[input].protocol.replayed(size(&batches));
+                if self.believe(now, checked) {
+                    self.answered(input, batches, None);
+                }
+            }
+            Event::Extended { input, batches, resume } => {
+                let given = size(&batches);
+                let checked = self.inputs[input].protocol.extended(given, &resume);
+                if self.believe(now, checked) {
+                    if self.inputs[input].protocol.held().records == 0 {
+                        self.holding.remove(&input);
+                    }
+                    self.answered(input, batches, Some(resume));
+                }
+            }
+            Event::EndOfInput { input } => {
+                let ended = self.inputs[input].protocol.eoi();
+                self.believe(now, ended);
+            }
+            Event::InputFailed { input, fatal: false, error } => {
+                self.act(Action::Notify(Notice::InputError { input, text: error.to_string() }));
+            }
+            Event::InputFailed { input, fatal: true, error } => {
+                self.inputs[input].protocol.fatal();
+                self.fail(now, Failure::Input { input, error });
+            }
+            Event::InputClosed { input } => {
+                let closed = self.inputs[input].protocol.closed();
+                self.believe(now, closed);
+            }
+            Event::JournalLoaded { steps: loaded } => {
+                if let Phase::Replaying { steps, loading, complete, .. } = &mut self.phase {
+                    *loading = false;
+                    *complete = loaded.is_empty();
+                    steps.extend(loaded);
+                }
+            }
+            Event::Journaled { through } => self.flight.journaled(through),
+            Event::Stepped { step } => self.flight.stepped(step),
+            Event::Written { step } => self.flight.written(step),
+            Event::Blocked { reason } => {
+                self.blocked += 1;
+                self.act(Action::Notify(Notice::Blocked { reason }));
+                (0..self.inputs.len()).for_each(|i| self.pause(now, i, PauseReason::Backpressure));
+            }
+            Event::Unblocked => {
+                self.blocked = self.blocked.saturating_sub(1);
+                if self.blocked == 0 {
+                    self.act(Action::Notify(Notice::Unblocked));
+                    (0..self.inputs.len())
+                        .for_each(|i| self.resume(now, i, PauseReason::Backpressure));
+                }
+            }
+            Event::Finished => {
+                if matches!(self.phase, Phase::Finishing) {
+                    self.phase = Phase::Ending { ending: Ending::Completed };
+                }
+            }
+            Event::Prepared { circuit, positions } => self.store(circuit, positions),
+            Event::Stored => {
+                self.stored();
+            }
+            Event::Completed => {
+                self.checkpoint.advance(CheckpointStage::Idle);
+                self.checkpoint_due = now.saturating_add(self.settings.checkpoint_interval);
+                self.act(Action::Notify(Notice::Checkpointed { step: self.checkpointed_step }));
+                if matches!(self.phase, Phase::Ending { .. }) {
+                    self.end();
+                }
+            }
+            Event::Broken { failure } => self.done(Outcome::Failed(failure)),
+            Event::PauseRequested { input } => self.pause(now, input, PauseReason::User),
+            Event::ResumeRequested { input } => self.resume(now, input, PauseReason::User),
+            Event::CheckpointRequested => self.checkpoint_requested = true,
+            Event::StopRequested => self.stop(now, Ending::Stopped),
+        }
+    }
+
+    fn buffered(&mut self, now: Duration, input: usize, amount: BufferSize) {
+        let buffered = self.inputs[input].protocol.buffered(amount);
+        if self.believe(now, buffered) && !self.is_replaying() && amount.records > 0 {
+            self.holding.insert(input);
+            self.held_since.get_or_insert(now);
+        }
+    }
+
+    fn answered(&mut self, input: usize, batches: Vec<Batch>, resume: Option<Resume>) {
+        if self.inputs[input].answered() {
+            self.act(Action::Notify(Notice::Answered { input }));
+        }
+        // After a failure the step under way is given up; a late answer has no place.
+        if let Some(forming) = &mut self.forming
+            && forming.missing.remove(&input)
+        {
+            forming.parts.insert(input, (batches, resume));
+        }
+    }
+
+    /// A protocol error of a reader ends the run; whether there was none.
+    fn believe(&mut self, now: Duration, checked: Result<(), ProtocolError>) -> bool {
+        match checked {
+            Ok(()) => true,
+            Err(error) => {
+                self.fail(now, Failure::Protocol(error));
+                false
+            }
+        }
+    }
+
+    fn check_time(&mut self, now: Duration) {
+        if matches!(self.phase, Phase::Done) {
+            return;
+        }
+        let missing: Vec<usize> = (self.forming.iter())
+            .flat_map(|forming| &forming.missing)
+            .copied()
+            .filter(|input| {
+                self.inputs[*input]
+                    .stall_due(self.settings.stall_timeout)
+                    .is_some_and(|due| due <= now)
+            })
+            .collect();
+        for input in missing {
+            let silent = self.inputs[input].stall(now);
+            self.act(Action::Notify(Notice::Stalled { input, silent }));
+            if self.settings.stop_on_stall {
+                self.fail(now, Failure::Stalled { input, silent });
+            }
+        }
+        if self.stop_deadline.is_some_and(|deadline| deadline <= now) {
+            let outcome = match self.take_ending() {
+                Some(Ending::Failed(failure)) => Outcome::Failed(failure),
+                _ => Outcome::StoppedLate,
+            };
+            self.done(outcome);
+        }
+    }
+
+    /// Does everything that can be done now.
+    fn advance(&mut self, now: Duration) {
+        loop {
+            // Between the positions of a checkpoint and its completion nothing is written: what the
+            // outputs complete then is exactly what the positions claim.
+            while self.checkpoint.lets_write()
+                && let Some(step) = self.flight.next_to_write()
+            {
+                self.act(Action::Write { step });
+            }
+            let moved = match &self.phase {
+                Phase::Done => false,
+                Phase::Replaying { .. } => self.advance_replay(now),
+                _ => self.advance_run(now),
+            };
+            if !moved {
+                break;
+            }
+        }
+    }
+
+    fn advance_replay(&mut self, now: Duration) -> bool {
+        if self.forming.is_some() {
+            return self.complete_step(now);
+        }
+        let has_room = self.has_room();
+        let last_step = self.last_step;
+        let Phase::Replaying { steps, loading, complete, replayed } = &mut self.phase else {
+            return false;
+        };
+        if *loading || !has_room {
+            return false;
+        }
+        if let Some(step) = steps.pop_front() {
+            *replayed += 1;
+            self.ask_for_replay(now, step);
+        } else if *complete {
+            let steps = *replayed;
+            self.phase = Phase::Running;
+            if steps > 0 {
+                self.act(Action::Notify(Notice::Replayed { steps }));
+            }
+            self.checkpoint_due = now.saturating_add(self.settings.checkpoint_interval);
+            self.extend_all(now);
+        } else {
+            *loading = true;
+            self.act(Action::LoadJournal { after: last_step });
+        }
+        true
+    }
+
+    fn ask_for_replay(&mut self, now: Duration, step: JournaledStep) {
+        if step.step != self.last_step + 1 {
+            let text =
+                format!("the journal goes from step {} to step {}", self.last_step, step.step);
+            return self.done(Outcome::Failed(Failure::Bug(text)));
+        }
+        let missing = step.parts.iter().map(|part| part.input).collect();
+        for part in &step.parts {
+            let command = InputReaderCommand::Replay {
+                metadata: part.seek.clone(),
+                data: part.replay.clone(),
+            };
+            self.send(now, part.input, command);
+        }
+        self.forming = Some(Forming { journaled: Some(step), missing, parts: BTreeMap::new() });
+    }
+
+    fn advance_run(&mut self, now: Duration) -> bool {
+        if self.forming.is_some() {
+            return self.complete_step(now);
+        }
+        if self.advance_checkpoint(now) {
+            return true;
+        }
+        if matches!(self.phase, Phase::Running)
+            && self.flight.is_empty()
+            && self.holding.is_empty()
+            && self.inputs.iter().all(Input::is_done)
+            && self.barriers.is_empty()
+            && self.checkpoint == CheckpointStage::Idle
+        {
+            self.phase = Phase::Finishing;
+            self.act(Action::Finish);
+            return true;
+        }
+        self.ask_for_step(now)
+    }
+
+    fn can_form(&self) -> bool {
+        let stage = matches!(
+            self.checkpoint,
+            CheckpointStage::Idle
+                | CheckpointStage::ClearingBarriers
+                | CheckpointStage::Storing { .. }
+                | CheckpointStage::Completing { .. }
+        );
+        // A failed run takes no more steps.
+        let phase =
+            matches!(self.phase, Phase::Running | Phase::Stopping { ending: Ending::Stopped });
+        stage && phase && self.forming.is_none() && self.has_room() && self.blocked == 0
+    }
+
+    fn has_room(&self) -> bool {
+        self.flight.len() < MAX_STEPS_IN_FLIGHT
+            && self.flight.bytes() <= self.settings.max_bytes_in_flight
+    }
+
+    /// When a step is cut at the latest.
+    fn cut_due(&self) -> Option<Duration> {
+        self.held_since.map(|since| since.saturating_add(self.settings.max_buffering_delay))
+    }
+
+    /// The inputs to ask for their part of the next step now; the others would answer with nothing, and
+    /// their positions do not change. Empty if no step is due.
+    fn due_inputs(&self, now: Duration) -> BTreeSet<usize> {
+        let mut due = BTreeSet::new();
+        if !self.can_form() {
+            return due;
+        }
+        // A reader at a barrier with nothing left may have found a better position at the end.
+        due.extend(self.barriers.iter().filter(|input| self.inputs[**input].is_done()));
+        if self.checkpoint != CheckpointStage::ClearingBarriers {
+            if matches!(self.phase, Phase::Running) && self.step_is_due(now, &self.holding) {
+                due.extend(&self.holding);
+            }
+            return due;
+        }
+        // Those at a barrier go on at once.
+        due.extend(self.holding.intersection(&self.barriers));
+        match &self.phase {
+            // Under exactly-once there are no barriers, but places where resuming is cheap.
+            Phase::Running if self.settings.level == FaultTolerance::ExactlyOnce => {
+                due.extend(&self.holding);
+            }
+            // One that got away from a barrier stays where it is; one that knows none may go on.
+            Phase::Running => {
+                let mut going_on = self.holding.clone();
+                going_on.retain(|input| !self.inputs[*input].has_barriers);
+                if self.step_is_due(now, &going_on) {
+                    due.extend(going_on);
+                }
+            }
+            _ => {}
+        }
+        due
+    }
+
+    /// Whether it is time for a step of the inputs in `from`, which hold something.
+    fn step_is_due(&self, now: Duration, from: &BTreeSet<usize>) -> bool {
+        let held: u64 = from.iter().map(|input| self.held(*input).records).sum();
+        let enough = held >= self.settings.min_batch_records;
+        let late = || self.cut_due().is_some_and(|due| due <= now);
+        let no_more = || from.iter().any(|input| self.inputs[*input].is_half_full());
+        !from.is_empty() && (enough || late() || no_more())
+    }
+
+    fn ask_for_step(&mut self, now: Duration) -> bool {
+        let asked = self.due_inputs(now);
+        if asked.is_empty() {
+            return false;
+        }
+        let checkpoint_requested = self.checkpoint == CheckpointStage::ClearingBarriers;
+        for input in &asked {
+            self.send(now, *input, InputReaderCommand::Queue { checkpoint_requested });
+        }
+        // What is left out of this step still waits.
+        let waits = |input: &usize| !asked.contains(input) && !self.inputs[*input].has_barriers;
+        if !self.holding.iter().any(waits) {
+            self.held_since = None;
+        }
+        self.forming = Some(Forming { journaled: None, missing: asked, parts: BTreeMap::new() });
+        true
+    }
+
+    /// The step exists when the last part has come.
+    fn complete_step(&mut self, now: Duration) -> bool {
+        let Some(forming) = self.forming.take_if(|forming| forming.missing.is_empty()) else {
+            return false;
+        };
+        let number = self.last_step + 1;
+        // What is left was buffered at the latest now.
+        self.held_since = (!self.holding.is_empty()).then(|| self.held_since.unwrap_or(now));
+        let journals = self.settings.level == FaultTolerance::ExactlyOnce;
+        let mut parts = Vec::with_capacity(forming.parts.len());
+        let mut journal = Vec::new();
+        let mut bytes = 0;
+        let mut expected = forming.journaled.iter().flat_map(|step| &step.parts);
+        for (input, (batches, resume)) in forming.parts {
+            bytes += batches.iter().map(Batch::bytes).sum::<u64>();
+            match resume {
+                None => {
+                    let digest = PartDigest::of(&batches);
+                    let Some(part) = expected.next().filter(|part| part.input == input) else {
+                        let text = format!("step {number} was replayed by other inputs than asked");
+                        self.done(Outcome::Failed(Failure::Bug(text)));
+                        return true;
+                    };
+                    if digest != part.digest {
+                        let seek = part.seek.clone();
+                        let (journaled, replayed) = (part.digest, digest);
+                        let step = number;
+                        let failure = Failure::Diverged { step, input, seek, journaled, replayed };
+                        self.done(Outcome::Failed(failure));
+                        return true;
+                    }
+                    self.inputs[input].seek = Some(part.seek.clone());
+                }
+                Some(resume) => {
+                    self.take_position(now, input, &resume);
+                    if let (true, Resume::Replay { seek, replay }) = (journals, resume) {
+                        let digest = PartDigest::of(&batches);
+                        journal.push(JournalPart { input, seek, replay, digest });
+                    }
+                }
+            }
+            parts.push(Part { input, batches });
+        }
+        self.last_step = number;
+        let durable = forming.journaled.is_some() || !journals;
+        self.flight.push(number, bytes, durable);
+        if !durable {
+            self.act(Action::Journal(JournaledStep { step: number, parts: journal }));
+        }
+        self.act(Action::Step(Step { number, parts }));
+        if self.checkpoint == CheckpointStage::ClearingBarriers && self.barriers.is_empty() {
+            self.checkpoint.advance(CheckpointStage::Draining);
+        }
+        true
+    }
+
+    fn take_position(&mut self, now: Duration, input: usize, resume: &Resume) {
+        if let Some(seek) = resume.seek() {
+            self.barriers.remove(&input);
+            self.inputs[input].seek = Some(seek.clone());
+        } else if self.settings.level > FaultTolerance::None {
+            self.barriers.insert(input);
+            self.inputs[input].has_barriers = true;
+            // Even when stopping it must read on until it reaches a position that it can come back to.
+            let paused = matches!(self.reader_state(input), ReaderState::Paused { .. });
+            if paused && self.is_stopping() && self.inputs[input].pauses.is_empty() {
+                self.send(now, input, InputReaderCommand::Extend);
+            }
+        }
+    }
+
+    fn extend_all(&mut self, now: Duration) {
+        for input in 0..self.inputs.len() {
+            let idle = matches!(
+                self.inputs[input].protocol.state(),
+                ReaderState::New | ReaderState::Replaying { answered: true }
+            );
+            if idle && self.inputs[input].pauses.is_empty() {
+                self.send(now, input, InputReaderCommand::Extend);
+            }
+        }
+    }
+
+    fn pause(&mut self, now: Duration, input: usize, reason: PauseReason) {
+        let Some(paused) = self.inputs.get_mut(input) else { return };
+        paused.pauses.insert(reason);
+        if matches!(paused.protocol.state(), ReaderState::Running { .. }) {
+            self.send(now, input, InputReaderCommand::Pause);
+        }
+    }
+
+    fn resume(&mut self, now: Duration, input: usize, reason: PauseReason) {
+        let Some(resumed) = self.inputs.get_mut(input) else { return };
+        resumed.pauses.remove(&reason);
+        let waits = match self.inputs[input].protocol.state() {
+            ReaderState::Paused { .. } => true,
+            ReaderState::New | ReaderState::Replaying { answered: true } => !self.is_replaying(),
+            _ => false,
+        };
+        // A stop wants no more, except from a reader that must get away from a barrier.
+        let wanted = match &self.phase {
+            Phase::Replaying { .. } | Phase::Running => true,
+            Phase::Stopping { ending: Ending::Stopped } => self.barriers.contains(&input),
+            _ => false,
+        };
+        if waits && wanted && self.inputs[input].pauses.is_empty() {
+            self.send(now, input, InputReaderCommand::Extend);
+        }
+    }
+
+    /// Wants no more input: steps under way are finished, barriers cleared, a last checkpoint taken.
+    fn stop(&mut self, now: Duration, ending: Ending) {
+        self.stop_deadline.get_or_insert(now.saturating_add(self.settings.shutdown_timeout));
+        if self.is_stopping() {
+            return;
+        }
+        let failed = matches!(ending, Ending::Failed(_));
+        if self.is_replaying() || failed {
+            // A step that lacks a part does not exist: nothing of it is journaled or written.
+            self.forming = None;
+        }
+        self.phase = Phase::Stopping { ending };
+        for input in 0..self.inputs.len() {
+            let reads_on = !failed && self.barriers.contains(&input);
+            if matches!(self.inputs[input].protocol.state(), ReaderState::Running { .. })
+                && !reads_on
+            {
+                self.send(now, input, InputReaderCommand::Pause);
+            }
+        }
+    }
+
+    fn fail(&mut self, now: Duration, failure: Failure) {
+        match &mut self.phase {
+            // The failure during a stop is what people must know.
+            Phase::Stopping { ending } | Phase::Ending { ending } => {
+                if !matches!(ending, Ending::Failed(_)) {
+                    *ending = Ending::Failed(failure);
+                }
+                self.forming = None;
+            }
+            Phase::Finishing => self.phase = Phase::Ending { ending: Ending::Failed(failure) },
+            _ => self.stop(now, Ending::Failed(failure)),
+        }
+    }
+
+    fn take_ending(&mut self) -> Option<Ending> {
+        match std::mem::replace(&mut self.phase, Phase::Done) {
+            Phase::Stopping { ending } | Phase::Ending { ending } => Some(ending),
+            _ => None,
+        }
+    }
+
+    fn end(&mut self) {
+        let outcome = match self.take_ending() {
+            Some(Ending::Completed) => Outcome::Completed,
+            Some(Ending::Stopped) => Outcome::Stopped,
+            Some(Ending::Failed(failure)) => Outcome::Failed(failure),
+            None => Outcome::Failed(Failure::Bug("the run ended without a reason".into())),
+        };
+        self.done(outcome);
+    }
+
+    fn done(&mut self, outcome: Outcome) {
+        self.phase = Phase::Done;
+        for input in 0..self.inputs.len() {
+            let reader = &mut self.inputs[input].protocol;
+            if reader.send(&InputReaderCommand::Disconnect).is_ok() {
+                self.act(Action::Send { input, command: InputReaderCommand::Disconnect });
+            }
+        }
+        self.act(Action::Done(outcome));
+    }
+
+    fn send(&mut self, now: Duration, input: usize, command: InputReaderCommand) {
+        match self.inputs[input].protocol.send(&command) {
+            Ok(()) => {
+                if matches!(
+                    command,
+                    InputReaderCommand::Replay { .. } | InputReaderCommand::Queue { .. }
+                ) {
+                    self.inputs[input].asked(now);
+                }
+                self.act(Action::Send { input, command });
+            }
+            // Never sent: the machine itself is wrong.
+            Err(error) => {
+                self.phase = Phase::Done;
+                self.act(Action::Done(Outcome::Failed(Failure::Bug(error.to_string()))));
+            }
+        }
+    }
+
+    fn act(&mut self, action: Action) {
+        self.actions.push_back(action);
+    }
+}
+
+fn size(batches: &[Batch]) -> BufferSize {
+    batches.iter().fold(BufferSize::ZERO, |size, batch| size.plus(batch.size()))
+}

@@ -1,0 +1,295 @@
+//! What the sequencing machine is told and what it asks for.
+
+use std::time::Duration;
+
+use lockgate_core::{
+    Batch, BufferSize, EndpointError, InputReaderCommand, PartDigest, ProtocolError, Resume, Step,
+};
+use serde_json::Value as JsonValue;
+
+/// Everything that can wake the controller.
+#[derive(Debug)]
+pub enum Event {
+    /// Nothing but time has passed.
+    Tick,
+    /// A reader buffered more.
+    Buffered {
+        /// The input's number.
+        input: usize,
+        /// How much more.
+        amount: BufferSize,
+    },
+    /// A reader answered `Replay`.
+    Replayed {
+        /// The input's number.
+        input: usize,
+        /// The records of the step.
+        batches: Vec<Batch>,
+    },
+    /// A reader answered `Queue`.
+    Extended {
+        /// The input's number.
+        input: usize,
+        /// The records.
+        batches: Vec<Batch>,
+        /// Where the reader stands after them.
+        resume: Resume,
+    },
+    /// A reader reached the end of its input.
+    EndOfInput {
+        /// The input's number.
+        input: usize,
+    },
+    /// A reader reported an error.
+    InputFailed {
+        /// The input's number.
+        input: usize,
+        /// Whether it gives up.
+        fatal: bool,
+        /// The error.
+        error: EndpointError,
+    },
+    /// A reader was found closed.
+    InputClosed {
+        /// The input's number.
+        input: usize,
+    },
+    /// Journaled steps, in order, in answer to [`Action::LoadJournal`]; none means that was all.
+    JournalLoaded {
+        /// The steps.
+        steps: Vec<JournaledStep>,
+    },
+    /// All steps up to this one are durable in the journal.
+    Journaled {
+        /// The last durable step.
+        through: u64,
+    },
+    /// The circuit has worked on the step.
+    Stepped {
+        /// The step.
+        step: u64,
+    },
+    /// Every output has taken the step.
+    Written {
+        /// The step.
+        step: u64,
+    },
+    /// The disk is full: an output or the journal tries again until there is space.
+    Blocked {
+        /// What waits, and why.
+        reason: String,
+    },
+    /// There is space again.
+    Unblocked,
+    /// The outputs have closed what they held open for more.
+    Finished,
+    /// Circuit and outputs are ready for the checkpoint.
+    Prepared {
+        /// The circuit's state.
+        circuit: Vec<u8>,
+        /// The outputs' positions, in their order.
+        positions: Vec<JsonValue>,
+    },
+    /// The checkpoint is durable.
+    Stored,
+    /// The outputs did what must follow the checkpoint.
+    Completed,
+    /// Circuit, an output or the state directory failed for good.
+    Broken {
+        /// Why.
+        failure: Failure,
+    },
+    /// Somebody wants this input paused.
+    PauseRequested {
+        /// The input's number.
+        input: usize,
+    },
+    /// Somebody wants this input to go on.
+    ResumeRequested {
+        /// The input's number.
+        input: usize,
+    },
+    /// Somebody wants a checkpoint now.
+    CheckpointRequested,
+    /// Somebody wants an orderly stop: finish the steps under way, take a checkpoint, end.
+    StopRequested,
+}
+
+/// What the driver has to do.
+#[derive(Debug)]
+pub enum Action {
+    /// Send a command to a reader. The protocol allows it.
+    Send {
+        /// The input's number.
+        input: usize,
+        /// The command.
+        command: InputReaderCommand,
+    },
+    /// Read journaled steps after this one; answered by [`Event::JournalLoaded`].
+    LoadJournal {
+        /// The last step that is known.
+        after: u64,
+    },
+    /// Make the step durable; answered by [`Event::Journaled`].
+    Journal(JournaledStep),
+    /// Let the circuit work on the step; answered by [`Event::Stepped`].
+    Step(Step),
+    /// Let the outputs write the step; answered by [`Event::Written`].
+    Write {
+        /// The step.
+        step: u64,
+    },
+    /// Let the outputs close what they hold open; answered by [`Event::Finished`].
+    Finish,
+    /// Get circuit and outputs ready for a checkpoint; answered by [`Event::Prepared`].
+    Prepare,
+    /// Store the checkpoint and trim the journal; answered by [`Event::Stored`].
+    Store(Checkpoint),
+    /// Let the outputs do what must follow; answered by [`Event::Completed`].
+    Complete,
+    /// Tell people.
+    Notify(Notice),
+    /// Nothing more comes.
+    Done(Outcome),
+}
+
+/// A step as the journal keeps it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct JournaledStep {
+    /// Its number.
+    pub step: u64,
+    /// What each input gave, in the order of the inputs.
+    pub parts: Vec<JournalPart>,
+}
+
+/// One input's part of a journaled step.
+#[derive(Clone, Debug, PartialEq)]
+pub struct JournalPart {
+    /// The input's number.
+    pub input: usize,
+    /// Where the reader stood after the step.
+    pub seek: JsonValue,
+    /// What the step consists of.
+    pub replay: rmpv::Value,
+    /// Count and hash of the records.
+    pub digest: PartDigest,
+}
+
+/// Everything needed to go on after `step`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Checkpoint {
+    /// The last step it covers.
+    pub step: u64,
+    /// The circuit's state.
+    pub circuit: Vec<u8>,
+    /// The inputs' positions, in their order; `None` is the beginning.
+    pub seeks: Vec<Option<JsonValue>>,
+    /// The outputs' positions, in their order.
+    pub positions: Vec<JsonValue>,
+}
+
+/// Something people should know.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Notice {
+    /// The journal was replayed; new input follows.
+    Replayed {
+        /// Number of steps.
+        steps: u64,
+    },
+    /// A reader has not answered for longer than the stall timeout.
+    Stalled {
+        /// The input's number.
+        input: usize,
+        /// How long it has been silent.
+        silent: Duration,
+    },
+    /// A stalled reader has answered.
+    Answered {
+        /// The input's number.
+        input: usize,
+    },
+    /// A reader reported an error and goes on.
+    InputError {
+        /// The input's number.
+        input: usize,
+        /// The error.
+        text: String,
+    },
+    /// A checkpoint is complete.
+    Checkpointed {
+        /// The last step it covers.
+        step: u64,
+    },
+    /// A disk is full; inputs are paused.
+    Blocked {
+        /// What waits, and why.
+        reason: String,
+    },
+    /// There is space again; inputs go on.
+    Unblocked,
+}
+
+/// How a run ended.
+#[derive(Debug)]
+pub enum Outcome {
+    /// All input was read and written; the last checkpoint covers it.
+    Completed,
+    /// Stopped in order; the last checkpoint covers every step.
+    Stopped,
+    /// Stopped when the grace time was over; the next start goes on from the last checkpoint.
+    StoppedLate,
+    /// Something failed. Where that was possible a last checkpoint was taken.
+    Failed(Failure),
+}
+
+/// Why a run failed.
+#[derive(Debug)]
+pub enum Failure {
+    /// A reader failed and said so.
+    Input {
+        /// The input's number.
+        input: usize,
+        /// What it said.
+        error: EndpointError,
+    },
+    /// A reader broke the protocol or died.
+    Protocol(ProtocolError),
+    /// A reader stayed silent, and the policy is to stop then.
+    Stalled {
+        /// The input's number.
+        input: usize,
+        /// How long it has been silent.
+        silent: Duration,
+    },
+    /// A replayed step is not the one that was journaled.
+    Diverged {
+        /// The step.
+        step: u64,
+        /// The input's number.
+        input: usize,
+        /// Where the step should have ended.
+        seek: JsonValue,
+        /// What was journaled.
+        journaled: PartDigest,
+        /// What came.
+        replayed: PartDigest,
+    },
+    /// The circuit failed.
+    Circuit {
+        /// The step.
+        step: u64,
+        /// Why.
+        error: lockgate_core::BoxError,
+    },
+    /// An output failed.
+    Output {
+        /// The output's name.
+        output: String,
+        /// Why.
+        error: EndpointError,
+    },
+    /// The state directory failed.
+    State(crate::state::StateError),
+    /// A part of lockgate itself went away.
+    Bug(String),
+}

@@ -1,0 +1,398 @@
+//! Orders of events that once led the machine astray, one test each. Most play every part around the bare
+//! machine themselves; those that need a whole input borrow the rig of the traces.
+
+use std::sync::Arc;
+
+use lockgate_core::{BatchBuilder, EndpointError, MemoryInput, MemoryRecord, NewRecord, Partition};
+
+use super::tests::{Disk, LIMITS, Rig, SECOND, letters, settings};
+use super::*;
+
+/// The machine alone: the test is its readers, and as far as it likes everything else.
+struct Bare {
+    sequence: Sequence,
+    now: Duration,
+}
+
+impl Bare {
+    /// Begins at 1 s, so that a time of zero stands out.
+    fn new(level: FaultTolerance, inputs: usize) -> Self {
+        Self::with(settings(level), inputs)
+    }
+
+    fn with(settings: SequenceSettings, inputs: usize) -> Self {
+        let input = |n| SequenceInput { name: format!("input {n}"), limits: LIMITS, seek: None };
+        let inputs = (0..inputs).map(input).collect();
+        let mut bare = Self { sequence: Sequence::new(settings, inputs, 0, SECOND), now: SECOND };
+        bare.on(Event::JournalLoaded { steps: Vec::new() });
+        bare.actions();
+        bare
+    }
+
+    fn on(&mut self, event: Event) {
+        self.sequence.handle(self.now, event);
+    }
+
+    fn at(&mut self, now: Duration) {
+        self.now = now;
+        self.on(Event::Tick);
+    }
+
+    fn buffered(&mut self, input: usize, n: u64) {
+        self.on(Event::Buffered { input, amount: BufferSize { records: n, bytes: n } });
+    }
+
+    fn extended(&mut self, input: usize, n: u64, resume: Resume) {
+        let mut batch = BatchBuilder::new(Arc::new(Partition { source: "s".into(), number: None }));
+        for offset in 0..n {
+            batch.push(NewRecord { offset, value: Some(b"x"), ..NewRecord::default() }).unwrap();
+        }
+        let batches = if n == 0 { Vec::new() } else { vec![batch.build()] };
+        self.on(Event::Extended { input, batches, resume });
+    }
+
+    fn fails(&mut self, input: usize) {
+        let error = EndpointError::Data("as told".into());
+        self.on(Event::InputFailed { input, fatal: true, error });
+    }
+
+    /// Everything that the step waits for happens.
+    fn finish(&mut self, step: u64) {
+        self.on(Event::Stepped { step });
+        self.on(Event::Journaled { through: step });
+        self.on(Event::Written { step });
+    }
+
+    fn actions(&mut self) -> Vec<Action> {
+        std::iter::from_fn(|| self.sequence.next_action()).collect()
+    }
+
+    /// The inputs that are asked for their part of a step, among all the actions that wait.
+    fn asked(&mut self) -> Vec<usize> {
+        let queue = |action| match action {
+            Action::Send { input, command: InputReaderCommand::Queue { .. } } => Some(input),
+            _ => None,
+        };
+        self.actions().into_iter().filter_map(queue).collect()
+    }
+
+    /// Does what the actions say until none is left: the checkpoints stored, and how the run ended.
+    fn settle(&mut self) -> (Vec<Checkpoint>, Option<Outcome>) {
+        let mut checkpoints = Vec::new();
+        while let Some(action) = self.sequence.next_action() {
+            match action {
+                Action::Journal(step) => self.on(Event::Journaled { through: step.step }),
+                Action::Step(step) => self.on(Event::Stepped { step: step.number }),
+                Action::Write { step } => self.on(Event::Written { step }),
+                Action::Finish => self.on(Event::Finished),
+                Action::Prepare => self.on(prepared()),
+                Action::Store(checkpoint) => {
+                    checkpoints.push(checkpoint);
+                    self.on(Event::Stored);
+                }
+                Action::Complete => self.on(Event::Completed),
+                Action::Done(outcome) => return (checkpoints, Some(outcome)),
+                Action::Send { .. } | Action::LoadJournal { .. } | Action::Notify(_) => {}
+            }
+        }
+        (checkpoints, None)
+    }
+}
+
+fn prepared() -> Event {
+    Event::Prepared { circuit: Vec::new(), positions: Vec::new() }
+}
+
+fn seek(n: u64) -> Resume {
+    Resume::Seek { seek: n.into() }
+}
+
+fn replay(n: u64) -> Resume {
+    Resume::Replay { seek: n.into(), replay: n.into() }
+}
+
+/// Step 1 is in flight, input 0 stands at a barrier, and both inputs are asked for step 2.
+fn asked_at_a_barrier() -> Bare {
+    let mut bare = Bare::new(FaultTolerance::AtLeastOnce, 2);
+    bare.buffered(0, 4);
+    bare.extended(0, 3, Resume::Barrier);
+    bare.buffered(1, 1);
+    bare.actions();
+    bare.at(2 * SECOND);
+    assert_eq!(bare.asked(), [0, 1]);
+    bare
+}
+
+/// What input 0 had given to the step under way was dropped when input 1 failed; the next step, cut to
+/// get away from the barrier, then led to a checkpoint behind the dropped record.
+#[test]
+fn a_failed_run_does_not_go_on_behind_a_record_that_it_dropped() {
+    let mut bare = asked_at_a_barrier();
+    bare.buffered(0, 1);
+    bare.extended(0, 1, Resume::Barrier);
+    bare.fails(1);
+    assert!(bare.asked().is_empty(), "nothing may follow the dropped record");
+    bare.finish(1);
+    let (checkpoints, outcome) = bare.settle();
+    assert_eq!(checkpoints, [], "a barrier has no position to go on from");
+    assert!(matches!(outcome, Some(Outcome::Failed(Failure::Input { input: 1, .. }))));
+}
+
+/// The reader at the barrier was asked a second time while it still owed an answer, and the input's
+/// error gave way to "this is a bug in lockgate".
+#[test]
+fn the_error_of_an_input_is_what_people_see_although_another_stands_at_a_barrier() {
+    let mut bare = asked_at_a_barrier();
+    bare.fails(1);
+    bare.extended(0, 1, Resume::Barrier);
+    bare.finish(1);
+    let (_, outcome) = bare.settle();
+    assert!(matches!(outcome, Some(Outcome::Failed(Failure::Input { input: 1, .. }))));
+}
+
+/// A record buffered while a step formed, and taken by it, left its deadline behind: the driver spun.
+#[test]
+fn nothing_is_due_when_nothing_is_held() {
+    let mut bare = Bare::new(FaultTolerance::ExactlyOnce, 1);
+    bare.buffered(0, 3);
+    bare.buffered(0, 1);
+    bare.extended(0, 4, replay(4));
+    bare.finish(1);
+    assert_eq!(bare.sequence.next_deadline(), Some(11 * SECOND), "only the checkpoint is due");
+}
+
+/// A checkpoint that came due while a reader was slow to answer made the driver spin until it did.
+#[test]
+fn a_checkpoint_that_is_due_waits_for_the_forming_step() {
+    let mut bare = Bare::new(FaultTolerance::ExactlyOnce, 1);
+    bare.sequence.settings.stall_timeout = 100 * SECOND;
+    bare.buffered(0, 3);
+    bare.extended(0, 3, replay(3));
+    bare.at(9 * SECOND);
+    bare.buffered(0, 3);
+    bare.at(12 * SECOND);
+    assert_eq!(bare.sequence.next_deadline(), Some(109 * SECOND), "only the stall is due");
+}
+
+/// A pause, asked for or for want of space, set the reader's clock to zero: it counted as stalled at once.
+#[test]
+fn a_pause_does_not_make_a_reader_stall() {
+    let pauses = [Event::PauseRequested { input: 0 }, Event::Blocked { reason: "full".into() }];
+    for pause in pauses {
+        let mut bare = Bare::new(FaultTolerance::ExactlyOnce, 1);
+        bare.at(9 * SECOND);
+        bare.buffered(0, 3);
+        bare.at(11 * SECOND);
+        bare.on(pause);
+        assert!(!bare.sequence.is_stalled(0));
+        assert_eq!(bare.sequence.next_deadline(), Some(14 * SECOND), "5 s after it was asked");
+    }
+}
+
+/// A reader that ended at a barrier was asked again and again, an empty step each time.
+#[test]
+fn a_reader_that_ends_at_a_barrier_breaks_the_protocol() {
+    for told_before in [true, false] {
+        let mut bare = Bare::new(FaultTolerance::AtLeastOnce, 1);
+        bare.buffered(0, 3);
+        if told_before {
+            bare.on(Event::EndOfInput { input: 0 });
+            bare.extended(0, 3, Resume::Barrier);
+        } else {
+            bare.extended(0, 3, Resume::Barrier);
+            bare.on(Event::EndOfInput { input: 0 });
+            bare.extended(0, 0, Resume::Barrier);
+        }
+        let (_, outcome) = bare.settle();
+        let Some(Outcome::Failed(Failure::Protocol(error))) = outcome else {
+            panic!("{outcome:?}")
+        };
+        assert!(matches!(error, ProtocolError::Resume { given: "barrier", .. }), "{error}");
+    }
+}
+
+/// A full disk paused the reader that a stop waited for, and nothing let it go on when there was space.
+#[test]
+fn a_stop_at_a_barrier_survives_a_full_disk() {
+    let mut bare = Bare::new(FaultTolerance::AtLeastOnce, 1);
+    bare.buffered(0, 3);
+    bare.extended(0, 3, Resume::Barrier);
+    bare.on(Event::StopRequested);
+    bare.on(Event::Blocked { reason: "full".into() });
+    bare.on(Event::Unblocked);
+    assert_eq!(bare.sequence.reader_state(0), ReaderState::Running { queued: false });
+    bare.buffered(0, 1);
+    bare.extended(0, 1, seek(4));
+    let (checkpoints, outcome) = bare.settle();
+    assert!(matches!(outcome, Some(Outcome::Stopped)));
+    assert_eq!(checkpoints[0].seeks, [Some(4.into())]);
+}
+
+/// A pause taken back during a stop left the reader at its barrier until the grace time was over.
+#[test]
+fn a_stop_at_a_barrier_survives_a_pause() {
+    let inputs = [("letters", letters(20).seek_every(9))];
+    let mut rig = Rig::open(FaultTolerance::AtLeastOnce, &inputs, Disk::default());
+    rig.run_to_step(1);
+    assert!(rig.sequence.at_barrier(0));
+    rig.deliver(Event::PauseRequested { input: 0 });
+    rig.deliver(Event::StopRequested);
+    rig.settle();
+    rig.deliver(Event::ResumeRequested { input: 0 });
+    rig.run(60 * SECOND);
+    assert!(matches!(rig.outcome, Some(Outcome::Stopped)), "{}", rig.trace);
+}
+
+/// "Never", written as the longest duration there is, overflowed the clock.
+#[test]
+fn the_longest_durations_mean_never() {
+    let longest = SequenceSettings {
+        checkpoint_interval: Duration::MAX,
+        max_buffering_delay: Duration::MAX,
+        stall_timeout: Duration::MAX,
+        shutdown_timeout: Duration::MAX,
+        ..settings(FaultTolerance::AtLeastOnce)
+    };
+    let mut bare = Bare::with(longest, 1);
+    bare.buffered(0, 1);
+    assert_eq!(bare.sequence.next_deadline(), Some(Duration::MAX));
+    bare.buffered(0, 2);
+    assert_eq!(bare.asked(), [0]);
+    bare.at(1_000_000 * SECOND);
+    bare.extended(0, 3, seek(3));
+    bare.finish(1);
+    bare.on(Event::StopRequested);
+    let (checkpoints, outcome) = bare.settle();
+    assert!(matches!(outcome, Some(Outcome::Stopped)));
+    assert_eq!(checkpoints[0].seeks, [Some(3.into())]);
+}
+
+/// The number of an input that does not exist, which anybody with a handle may give, was a panic.
+#[test]
+fn pausing_an_unknown_input_does_nothing() {
+    let mut bare = Bare::new(FaultTolerance::ExactlyOnce, 1);
+    bare.on(Event::PauseRequested { input: 7 });
+    bare.on(Event::ResumeRequested { input: 7 });
+    assert!(bare.actions().is_empty());
+}
+
+/// A step was written while the checkpoint before it was being stored, and the outputs then completed
+/// more than the stored positions claim.
+#[test]
+fn nothing_is_written_while_a_checkpoint_is_stored() {
+    let mut bare = Bare::new(FaultTolerance::AtLeastOnce, 1);
+    let writes = |bare: &mut Bare| {
+        let written = |action: &Action| matches!(action, Action::Write { step: 2 });
+        bare.actions().iter().any(written)
+    };
+    bare.buffered(0, 3);
+    bare.extended(0, 3, seek(3));
+    bare.finish(1);
+    bare.on(Event::CheckpointRequested);
+    bare.on(prepared());
+    bare.buffered(0, 3);
+    bare.extended(0, 3, seek(6));
+    bare.on(Event::Stepped { step: 2 });
+    assert_eq!(bare.sequence.last_step(), 2, "steps are cut meanwhile");
+    assert!(!writes(&mut bare));
+    bare.on(Event::Stored);
+    assert!(writes(&mut bare));
+}
+
+/// Two inputs that stood at barriers in turn, never neither of them, kept every checkpoint away.
+#[test]
+fn two_barriers_in_turn_do_not_keep_a_checkpoint_away() {
+    let many = || MemoryInput::new("many", vec![MemoryRecord::of("x"); 600]).seek_every(5);
+    let inputs = [("one", many()), ("two", many())];
+    let mut rig = Rig::open(FaultTolerance::AtLeastOnce, &inputs, Disk::default());
+    // Half a turn apart.
+    rig.deliver(Event::PauseRequested { input: 1 });
+    rig.run_to_step(1);
+    rig.deliver(Event::ResumeRequested { input: 1 });
+    rig.deliver(Event::CheckpointRequested);
+    rig.run_to_step(10);
+    assert!(rig.disk.checkpoint.is_some(), "{}", rig.trace);
+}
+
+/// A reader that answered with nothing, although it held records, was asked again at once, for ever.
+#[test]
+fn an_empty_answer_breaks_the_protocol() {
+    let mut bare = Bare::new(FaultTolerance::ExactlyOnce, 1);
+    bare.buffered(0, 3);
+    bare.extended(0, 0, replay(0));
+    let (_, outcome) = bare.settle();
+    let nothing = |error: &ProtocolError| matches!(error, ProtocolError::Nothing { .. });
+    assert!(matches!(&outcome, Some(Outcome::Failed(Failure::Protocol(e))) if nothing(e)));
+}
+
+/// For a checkpoint a reader may stop where it stands, if resuming is cheapest there.
+#[test]
+fn an_empty_answer_is_welcome_for_a_checkpoint() {
+    let mut bare = Bare::new(FaultTolerance::ExactlyOnce, 1);
+    bare.buffered(0, 1);
+    bare.on(Event::CheckpointRequested);
+    bare.extended(0, 0, replay(0));
+    let (checkpoints, outcome) = bare.settle();
+    assert!(outcome.is_none(), "{outcome:?}");
+    assert_eq!(checkpoints[0].seeks, [Some(0.into())]);
+    assert_eq!(bare.sequence.held(0).records, 1);
+}
+
+/// While one input stood at a barrier, every single record of the others became a step of its own.
+#[test]
+fn a_barrier_that_stays_does_not_make_the_steps_of_others_tiny() {
+    let mut bare = Bare::new(FaultTolerance::AtLeastOnce, 2);
+    bare.buffered(0, 3);
+    bare.extended(0, 3, Resume::Barrier);
+    bare.finish(1);
+    bare.on(Event::CheckpointRequested);
+    bare.actions();
+    bare.buffered(1, 1);
+    assert!(bare.asked().is_empty());
+    bare.buffered(1, 1);
+    assert_eq!(bare.asked(), [1], "half of what it may hold");
+}
+
+/// Nor does what an input holds that has got away from its own barrier, and so stays where it is.
+#[test]
+fn what_stays_behind_for_a_checkpoint_does_not_make_the_steps_of_others_tiny() {
+    let mut bare = Bare::new(FaultTolerance::AtLeastOnce, 3);
+    for input in [0, 1] {
+        bare.buffered(input, 3);
+        bare.extended(input, 3, Resume::Barrier);
+    }
+    bare.on(Event::CheckpointRequested);
+    bare.buffered(1, 1);
+    bare.extended(1, 1, seek(4));
+    (1..=3).for_each(|step| bare.finish(step));
+    bare.buffered(1, 4);
+    bare.actions();
+    bare.buffered(2, 1);
+    assert!(bare.asked().is_empty());
+    bare.buffered(2, 1);
+    assert_eq!(bare.asked(), [2], "half of what it may hold");
+}
+
+/// A record that the steps of an input at a barrier left out once waited as long as these went on.
+#[test]
+fn what_a_step_leaves_out_still_becomes_late() {
+    let mut bare = Bare::new(FaultTolerance::AtLeastOnce, 2);
+    bare.buffered(0, 3);
+    bare.extended(0, 3, Resume::Barrier);
+    bare.finish(1);
+    bare.on(Event::CheckpointRequested);
+    bare.buffered(1, 1);
+    bare.actions();
+    // A step at the barrier every half second; max_buffering_delay is one.
+    let asked = (1..8u32).any(|n| {
+        bare.at(SECOND + n * SECOND / 2);
+        bare.buffered(0, 1);
+        let asked = bare.asked().contains(&1);
+        if !asked {
+            bare.extended(0, 1, Resume::Barrier);
+            bare.finish(bare.sequence.last_step());
+        }
+        asked
+    });
+    assert!(asked, "never asked in 3.5 s");
+}

@@ -1,0 +1,549 @@
+//! The state directory: one SQLite database with the last checkpoint and the journal since.
+//!
+//! Every row of checkpoint and journal carries a hash of its own content, so that a damaged row is named
+//! instead of believed.
+//! Not here: when to write ([`Sequence`](crate::Sequence)) and on which thread (`journal.rs`).
+
+mod rows;
+mod schema;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use lockgate_core::PartDigest;
+use rusqlite::{Connection, OpenFlags, OptionalExtension, Transaction, params};
+use serde_json::Value as JsonValue;
+
+use crate::lock::{LockError, StateLock};
+use crate::sequence::{Checkpoint, JournalPart, JournaledStep};
+use rows::{decode_json, decode_msgpack, encode_msgpack, seal};
+
+/// The version of the database's layout.
+const FORMAT: &str = "1";
+const DATABASE: &str = "state.db";
+
+/// What is wrong with a state directory.
+#[derive(Debug, thiserror::Error)]
+pub enum StateError {
+    /// Another process works on it.
+    #[error(
+        "state directory {path} is in use by process {holder}; \
+         wait for it to end, or give this run another --state-dir"
+    )]
+    InUse {
+        /// The directory.
+        path: PathBuf,
+        /// The other process: number and name.
+        holder: String,
+    },
+    /// There is none where one was expected.
+    #[error("{path} is not a state directory: it has no {DATABASE}")]
+    Missing {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// It is damaged.
+    #[error(
+        "state directory {path}: {what}; nothing was changed: restore the directory from a copy, \
+         or remove it to start from the beginning"
+    )]
+    Damaged {
+        /// The directory.
+        path: PathBuf,
+        /// What is damaged.
+        what: String,
+    },
+    /// Another version of lockgate wrote it.
+    #[error("state directory {path} has format {found}, this program reads format {FORMAT}")]
+    Format {
+        /// The directory.
+        path: PathBuf,
+        /// What it has.
+        found: String,
+    },
+    /// The pipeline is not the one that the directory belongs to.
+    #[error(
+        "the pipeline is not the one that state directory {path} belongs to:\n{}\n\
+         run the old pipeline to its end, give this one another --state-dir, or go on from the stored \
+         positions with --accept-changes",
+        changes.join("\n")
+    )]
+    Changed {
+        /// The directory.
+        path: PathBuf,
+        /// One line per difference.
+        changes: Vec<String>,
+    },
+    /// The journal needs an input that the pipeline does not have any more.
+    #[error(
+        "state directory {path}: journaled steps need the input {input:?}, which the pipeline does not \
+         have; run it once more with that input"
+    )]
+    InputGone {
+        /// The directory.
+        path: PathBuf,
+        /// The input.
+        input: String,
+    },
+    /// The disk is full; nothing was changed.
+    #[error("state directory {path}: the disk is full")]
+    Full {
+        /// The directory.
+        path: PathBuf,
+    },
+    /// The disk or the database failed.
+    #[error("state directory {path}: {what}: {source}")]
+    Storage {
+        /// The directory.
+        path: PathBuf,
+        /// What was tried.
+        what: &'static str,
+        /// Why it failed.
+        source: lockgate_core::BoxError,
+    },
+}
+
+/// The last checkpoint, by names.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StoredCheckpoint {
+    /// The last step it covers.
+    pub step: u64,
+    /// When it was stored, in milliseconds since the Unix epoch.
+    pub stored_at_ms: u64,
+    /// The circuit's state.
+    pub circuit: Vec<u8>,
+    /// The inputs' positions; `None` is the beginning.
+    pub inputs: BTreeMap<String, Option<JsonValue>>,
+    /// The outputs' positions.
+    pub outputs: BTreeMap<String, JsonValue>,
+}
+
+/// A journaled step, with the names of the inputs.
+pub type NamedStep = (u64, Vec<(String, JournalPart)>);
+
+/// A look into a state directory, without changing it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Inspection {
+    /// The pipeline's name.
+    pub pipeline: String,
+    /// The last checkpoint; `None` if the first was never reached.
+    pub checkpoint: Option<StoredCheckpoint>,
+    /// Name of the input and its part, for each journaled step.
+    pub journal: Vec<NamedStep>,
+}
+
+/// An open state directory. The lock is held as long as this lives.
+#[derive(Debug)]
+pub struct State {
+    path: PathBuf,
+    database: Connection,
+    inputs: Vec<String>,
+    outputs: Vec<String>,
+    /// Whether steps are journaled; otherwise what an earlier run journaled goes with the next checkpoint.
+    keeps_journal: bool,
+    /// The settings to be stored with the next checkpoint, where they are not those of the last.
+    new_settings: Option<String>,
+    _lock: StateLock,
+}
+
+/// Whose state a directory is.
+#[derive(Clone, Copy, Debug)]
+pub struct Owner<'a> {
+    /// The pipeline's name.
+    pub pipeline: &'a str,
+    /// The names of its inputs, in their order.
+    pub inputs: &'a [String],
+    /// The names of its outputs, in their order.
+    pub outputs: &'a [String],
+    /// The settings by which a replay would differ, as key path and value.
+    pub settings: &'a [(String, String)],
+    /// Whether its steps are journaled.
+    pub keeps_journal: bool,
+}
+
+impl State {
+    /// Opens the state directory at `path`, or creates it.
+    ///
+    /// A directory of another owner, or of this one with other settings, is refused unless
+    /// `accept_changes`; what changed is stored together with the next checkpoint.
+    ///
+    /// # Errors
+    /// See [`StateError`]; nothing is changed then.
+    pub fn open(path: &Path, owner: Owner<'_>, accept_changes: bool) -> Result<Self, StateError> {
+        let lock = StateLock::take(path).map_err(|error| match error {
+            LockError::InUse { holder } => StateError::InUse { path: path.into(), holder },
+            LockError::Io { what, source } => {
+                StateError::Storage { path: path.into(), what, source: source.into() }
+            }
+        })?;
+        schema::ensure(path, owner.pipeline)?;
+        let database = schema::connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+        schema::check(path, &database)?;
+        let mut state = Self {
+            path: path.into(),
+            database,
+            inputs: owner.inputs.to_vec(),
+            outputs: owner.outputs.to_vec(),
+            keeps_journal: owner.keeps_journal,
+            new_settings: None,
+            _lock: lock,
+        };
+        state.new_settings = state.compare(owner, accept_changes)?;
+        if let Some(input) =
+            state.journaled_inputs()?.into_iter().find(|name| !owner.inputs.contains(name))
+            && owner.keeps_journal
+        {
+            return Err(StateError::InputGone { path: path.into(), input });
+        }
+        Ok(state)
+    }
+
+    /// Looks into the state directory at `path`; another process may be working on it.
+    ///
+    /// # Errors
+    /// If there is none, or it is damaged.
+    pub fn inspect(path: &Path) -> Result<Inspection, StateError> {
+        if !path.join(DATABASE).exists() {
+            return Err(StateError::Missing { path: path.into() });
+        }
+        let database = schema::connect(path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+        schema::check(path, &database)?;
+        // One transaction, so that all of it is of one moment.
+        let moment = database.unchecked_transaction();
+        let moment = moment.map_err(|error| schema::classify(path, "reading it", error))?;
+        let reader = Reader { path, database: &moment };
+        Ok(Inspection {
+            pipeline: reader.meta("pipeline")?.unwrap_or_default(),
+            checkpoint: reader.checkpoint()?,
+            journal: reader.journal(0, u32::MAX)?,
+        })
+    }
+
+    /// Whether a checkpoint has to be stored before anything is read: the first one, or one that makes
+    /// accepted changes last.
+    ///
+    /// # Errors
+    /// If the checkpoint is damaged.
+    pub fn is_unsettled(&self) -> Result<bool, StateError> {
+        let foreign_journal = !self.keeps_journal && !self.journaled_inputs()?.is_empty();
+        Ok(self.new_settings.is_some() || foreign_journal || self.checkpoint()?.is_none())
+    }
+
+    /// The last checkpoint, `None` before the first.
+    ///
+    /// # Errors
+    /// If it is damaged.
+    pub fn checkpoint(&self) -> Result<Option<StoredCheckpoint>, StateError> {
+        self.reader().checkpoint()
+    }
+
+    /// At most `limit` journaled steps after step `after`, in order.
+    ///
+    /// # Errors
+    /// If a row is damaged, or belongs to an input that is gone.
+    pub fn journaled(&self, after: u64, limit: u32) -> Result<Vec<JournaledStep>, StateError> {
+        let steps = self.reader().journal(after, limit)?;
+        let number = |name: &str| {
+            let place = self.inputs.iter().position(|input| input == name);
+            place.ok_or_else(|| StateError::InputGone {
+                path: self.path.clone(),
+                input: name.into(),
+            })
+        };
+        steps
+            .into_iter()
+            .map(|(step, parts)| {
+                let parts = parts
+                    .into_iter()
+                    .map(|(name, part)| Ok(JournalPart { input: number(&name)?, ..part }))
+                    .collect::<Result<Vec<_>, StateError>>();
+                let mut parts = parts?;
+                parts.sort_by_key(|part| part.input);
+                Ok(JournaledStep { step, parts })
+            })
+            .collect()
+    }
+
+    /// Makes `steps` durable, all or none.
+    ///
+    /// # Errors
+    /// [`StateError::Full`] if the same call may come again.
+    pub fn append(&mut self, steps: &[JournaledStep]) -> Result<(), StateError> {
+        let inputs = &self.inputs;
+        in_transaction(&self.path, &mut self.database, "writing the journal", |transaction| {
+            let mut insert = transaction.prepare_cached(
+                "INSERT INTO journal (step, input, seek, replay, records, hash, seal)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+            )?;
+            for step in steps {
+                for part in &step.parts {
+                    let input = &inputs[part.input];
+                    let seek = part.seek.to_string();
+                    let replay = encode_msgpack(&part.replay);
+                    let PartDigest { records, hash } = part.digest;
+                    let seal = seal(&[
+                        &step.step.to_le_bytes(),
+                        input.as_bytes(),
+                        seek.as_bytes(),
+                        &replay,
+                        &records.to_le_bytes(),
+                        &hash.to_le_bytes(),
+                    ]);
+                    let (records, hash) = (records.cast_signed(), hash.cast_signed());
+                    let step = step.step.cast_signed();
+                    insert.execute(params![step, input, seek, replay, records, hash, seal])?;
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// Stores `checkpoint` in place of the last one and trims the journal, all or nothing.
+    ///
+    /// # Errors
+    /// [`StateError::Full`] if the same call may come again.
+    pub fn store(&mut self, checkpoint: &Checkpoint, stored_at_ms: u64) -> Result<(), StateError> {
+        let (inputs, outputs) = (&self.inputs, &self.outputs);
+        let last_journaled = if self.keeps_journal { checkpoint.step } else { i64::MAX as u64 };
+        let new_settings = &self.new_settings;
+        in_transaction(&self.path, &mut self.database, "storing a checkpoint", |transaction| {
+            let step = checkpoint.step;
+            let sql = "DELETE FROM journal WHERE step <= ?1";
+            transaction.execute(sql, [last_journaled.cast_signed()])?;
+            if let Some(settings) = new_settings {
+                let sql = "INSERT OR REPLACE INTO meta (key, value) VALUES ('settings', ?1)";
+                transaction.execute(sql, [settings])?;
+            }
+            transaction.execute("DELETE FROM checkpoint", [])?;
+            transaction.execute("DELETE FROM position", [])?;
+            let at = stored_at_ms;
+            transaction.execute(
+                "INSERT INTO checkpoint (step, stored_at_ms, circuit, seal) VALUES (?1, ?2, ?3, ?4)",
+                params![
+                    step.cast_signed(),
+                    at.cast_signed(),
+                    checkpoint.circuit,
+                    seal(&[&step.to_le_bytes(), &at.to_le_bytes(), &checkpoint.circuit]),
+                ],
+            )?;
+            let mut insert = transaction.prepare_cached(
+                "INSERT INTO position (kind, name, position, seal) VALUES (?1, ?2, ?3, ?4)",
+            )?;
+            let mut insert = |kind: &str, name: &String, position: Option<String>| {
+                let text = position.as_deref().unwrap_or_default();
+                let seal =
+                    seal(&[&step.to_le_bytes(), kind.as_bytes(), name.as_bytes(), text.as_bytes()]);
+                insert.execute(params![kind, name, position, seal])
+            };
+            for (name, seek) in inputs.iter().zip(&checkpoint.seeks) {
+                insert("input", name, seek.as_ref().map(JsonValue::to_string))?;
+            }
+            for (name, position) in outputs.iter().zip(&checkpoint.positions) {
+                insert("output", name, Some(position.to_string()))?;
+            }
+            Ok(())
+        })?;
+        self.new_settings = None;
+        Ok(())
+    }
+
+    /// What is damaged where a position is missing that every checkpoint has.
+    pub fn lacks_position(&self, endpoint: &str) -> StateError {
+        self.reader().damaged(format!("the position of {endpoint} is missing"))
+    }
+
+    fn journaled_inputs(&self) -> Result<Vec<String>, StateError> {
+        let query = || {
+            let mut statement = self.database.prepare("SELECT DISTINCT input FROM journal")?;
+            let names = statement.query_map([], |row| row.get(0))?;
+            names.collect::<rusqlite::Result<Vec<String>>>()
+        };
+        query().map_err(|error| schema::classify(&self.path, "reading it", error))
+    }
+
+    fn reader(&self) -> Reader<'_> {
+        Reader { path: &self.path, database: &self.database }
+    }
+
+    /// Refuses another owner than the stored one; gives what is to be stored where there is a change.
+    fn compare(
+        &self,
+        owner: Owner<'_>,
+        accept_changes: bool,
+    ) -> Result<Option<String>, StateError> {
+        let mut now: BTreeMap<String, String> = owner.settings.iter().cloned().collect();
+        now.insert("name".into(), owner.pipeline.into());
+        // The order of the inputs is the order of their records in a step.
+        now.insert("inputs".into(), owner.inputs.join(", "));
+        now.insert("outputs".into(), owner.outputs.join(", "));
+        let Some(text) = self.reader().meta("settings")? else {
+            return Ok(Some(serde_json::json!(now).to_string()));
+        };
+        let stored = serde_json::from_str(&text).map_err(|error| {
+            self.reader().damaged(format!("the stored settings cannot be read: {error}"))
+        })?;
+        let changes = changes(&stored, &now);
+        if !changes.is_empty() && !accept_changes {
+            return Err(StateError::Changed { path: self.path.clone(), changes });
+        }
+        Ok((!changes.is_empty()).then(|| serde_json::json!(now).to_string()))
+    }
+}
+
+/// One line per setting that is not as it was.
+fn changes(stored: &BTreeMap<String, String>, now: &BTreeMap<String, String>) -> Vec<String> {
+    let keys: std::collections::BTreeSet<_> = stored.keys().chain(now.keys()).collect();
+    let lines = keys.into_iter().filter_map(|key| match (stored.get(key), now.get(key)) {
+        (Some(old), Some(new)) if old != new => Some(format!("  {key}: was {old}, is {new}")),
+        (Some(old), None) => Some(format!("  {key}: was {old}, is not there any more")),
+        (None, Some(new)) => Some(format!("  {key}: was not there, is {new}")),
+        _ => None,
+    });
+    lines.collect()
+}
+
+fn in_transaction(
+    path: &Path,
+    database: &mut Connection,
+    what: &'static str,
+    work: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<()>,
+) -> Result<(), StateError> {
+    let attempt = || {
+        let transaction = database.transaction()?;
+        work(&transaction)?;
+        transaction.commit()
+    };
+    attempt().map_err(|error| schema::classify(path, what, error))
+}
+
+/// Reads rows and checks their seals.
+struct Reader<'a> {
+    path: &'a Path,
+    database: &'a Connection,
+}
+
+type JournalRow = (u64, String, String, Vec<u8>, u64, u64, i64);
+
+impl Reader<'_> {
+    fn meta(&self, key: &str) -> Result<Option<String>, StateError> {
+        self.database
+            .query_row("SELECT value FROM meta WHERE key = ?1", [key], |row| row.get(0))
+            .optional()
+            .map_err(|error| schema::classify(self.path, "reading it", error))
+    }
+
+    fn checkpoint(&self) -> Result<Option<StoredCheckpoint>, StateError> {
+        let row = self.database.query_row(
+            "SELECT step, stored_at_ms, circuit, seal FROM checkpoint",
+            [],
+            |row| {
+                let (step, at): (i64, i64) = (row.get(0)?, row.get(1)?);
+                let (circuit, seal): (Vec<u8>, i64) = (row.get(2)?, row.get(3)?);
+                Ok((step.cast_unsigned(), at.cast_unsigned(), circuit, seal))
+            },
+        );
+        let row =
+            row.optional().map_err(|error| schema::classify(self.path, "reading it", error))?;
+        let Some((step, stored_at_ms, circuit, stored_seal)) = row else { return Ok(None) };
+        if seal(&[&step.to_le_bytes(), &stored_at_ms.to_le_bytes(), &circuit]) != stored_seal {
+            return Err(self.damaged(format!("the checkpoint at step {step} is damaged")));
+        }
+        let (mut inputs, mut outputs) = (BTreeMap::new(), BTreeMap::new());
+        for (kind, name, position) in self.positions(step)? {
+            let what = || format!("the position of {kind} {name}");
+            let decoded = position.map(|text| decode_json(&text)).transpose();
+            let decoded =
+                decoded.map_err(|_| self.damaged(format!("{} cannot be read", what())))?;
+            match (kind.as_str(), decoded) {
+                ("input", position) => {
+                    inputs.insert(name, position);
+                }
+                (_, Some(position)) => {
+                    outputs.insert(name, position);
+                }
+                (_, None) => return Err(self.damaged(format!("{} is missing", what()))),
+            }
+        }
+        Ok(Some(StoredCheckpoint { step, stored_at_ms, circuit, inputs, outputs }))
+    }
+
+    fn positions(&self, step: u64) -> Result<Vec<(String, String, Option<String>)>, StateError> {
+        type Row = (String, String, Option<String>, i64);
+        let query = || {
+            let mut statement =
+                self.database.prepare("SELECT kind, name, position, seal FROM position")?;
+            let rows = statement
+                .query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))?;
+            rows.collect::<rusqlite::Result<Vec<Row>>>()
+        };
+        let rows = query().map_err(|error| schema::classify(self.path, "reading it", error))?;
+        rows.into_iter()
+            .map(|(kind, name, position, stored_seal)| {
+                let text = position.as_deref().unwrap_or_default();
+                let fields: [&[u8]; 4] =
+                    [&step.to_le_bytes(), kind.as_bytes(), name.as_bytes(), text.as_bytes()];
+                match seal(&fields) == stored_seal {
+                    true => Ok((kind, name, position)),
+                    false => Err(self.damaged(format!("the position of {kind} {name} is damaged"))),
+                }
+            })
+            .collect()
+    }
+
+    fn journal(&self, after: u64, limit: u32) -> Result<Vec<NamedStep>, StateError> {
+        let query = || {
+            let mut statement = self.database.prepare_cached(
+                "SELECT step, input, seek, replay, records, hash, seal FROM journal
+                 WHERE step IN (SELECT DISTINCT step FROM journal WHERE step > ?1 ORDER BY step LIMIT ?2)
+                 ORDER BY step, input",
+            )?;
+            let rows = statement.query_map(params![after.cast_signed(), limit], |row| {
+                let step: i64 = row.get(0)?;
+                let (records, hash): (i64, i64) = (row.get(4)?, row.get(5)?);
+                let (records, hash) = (records.cast_unsigned(), hash.cast_unsigned());
+                let texts = (row.get(1)?, row.get(2)?, row.get(3)?);
+                Ok((step.cast_unsigned(), texts.0, texts.1, texts.2, records, hash, row.get(6)?))
+            })?;
+            rows.collect::<rusqlite::Result<Vec<JournalRow>>>()
+        };
+        let rows = query().map_err(|error| schema::classify(self.path, "reading it", error))?;
+        let mut steps: Vec<NamedStep> = Vec::new();
+        for row in rows {
+            let (step, input, part) = self.journal_part(row)?;
+            match steps.last_mut() {
+                Some((last, parts)) if *last == step => parts.push((input, part)),
+                _ => steps.push((step, vec![(input, part)])),
+            }
+        }
+        Ok(steps)
+    }
+
+    fn journal_part(&self, row: JournalRow) -> Result<(u64, String, JournalPart), StateError> {
+        let (step, input, seek, replay, records, hash, stored_seal) = row;
+        let damaged =
+            || self.damaged(format!("the journal of step {step}, input {input} is damaged"));
+        let fields: [&[u8]; 6] = [
+            &step.to_le_bytes(),
+            input.as_bytes(),
+            seek.as_bytes(),
+            &replay,
+            &records.to_le_bytes(),
+            &hash.to_le_bytes(),
+        ];
+        if seal(&fields) != stored_seal {
+            return Err(damaged());
+        }
+        let seek = decode_json(&seek).map_err(|_| damaged())?;
+        let replay = decode_msgpack(&replay).ok_or_else(damaged)?;
+        let digest = PartDigest { records, hash };
+        // The input's number is known only to the pipeline that opens the state.
+        Ok((step, input, JournalPart { input: usize::MAX, seek, replay, digest }))
+    }
+
+    fn damaged(&self, what: String) -> StateError {
+        StateError::Damaged { path: self.path.into(), what }
+    }
+}
+
+#[cfg(test)]
+mod tests;

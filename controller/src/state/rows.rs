@@ -1,0 +1,30 @@
+//! How fields lie in a row, and the hash that seals it.
+
+use serde_json::Value as JsonValue;
+use xxhash_rust::xxh3::Xxh3;
+
+/// xxh3 over the fields, each after its length.
+pub(super) fn seal(fields: &[&[u8]]) -> i64 {
+    let mut hasher = Xxh3::new();
+    for field in fields {
+        hasher.update(&(field.len() as u64).to_le_bytes());
+        hasher.update(field);
+    }
+    hasher.digest().cast_signed()
+}
+
+pub(super) fn decode_json(text: &str) -> serde_json::Result<JsonValue> {
+    serde_json::from_str(text)
+}
+
+pub(super) fn encode_msgpack(value: &rmpv::Value) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    // Writing to memory does not fail.
+    let _ = rmpv::encode::write_value(&mut bytes, value);
+    bytes
+}
+
+pub(super) fn decode_msgpack(mut bytes: &[u8]) -> Option<rmpv::Value> {
+    let value = rmpv::decode::read_value(&mut bytes).ok()?;
+    bytes.is_empty().then_some(value)
+}

@@ -1,0 +1,119 @@
+//! The database file: how it comes to be, how it is opened, and what its errors mean.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::Path;
+
+use rusqlite::{Connection, ErrorCode, OpenFlags};
+
+use super::{DATABASE, FORMAT, StateError};
+
+const TABLES: &str = "
+    CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
+    CREATE TABLE checkpoint (
+        step INTEGER NOT NULL, stored_at_ms INTEGER NOT NULL, circuit BLOB NOT NULL,
+        seal INTEGER NOT NULL
+    ) STRICT;
+    CREATE TABLE position (
+        kind TEXT NOT NULL, name TEXT NOT NULL, position TEXT, seal INTEGER NOT NULL,
+        PRIMARY KEY (kind, name)
+    ) STRICT;
+    CREATE TABLE journal (
+        step INTEGER NOT NULL, input TEXT NOT NULL, seek TEXT NOT NULL, replay BLOB NOT NULL,
+        records INTEGER NOT NULL, hash INTEGER NOT NULL, seal INTEGER NOT NULL,
+        PRIMARY KEY (step, input)
+    ) STRICT, WITHOUT ROWID;
+";
+
+/// Creates the database if there is none. It appears under its name only when it is complete, so a
+/// crash leaves either none or a good one, and an empty file is never taken for a new start.
+pub(super) fn ensure(path: &Path, pipeline: &str) -> Result<(), StateError> {
+    let storage = |what: &'static str| {
+        move |error: io::Error| StateError::Storage {
+            path: path.into(),
+            what,
+            source: error.into(),
+        }
+    };
+    let database = path.join(DATABASE);
+    // A link that leads nowhere, say to a volume that is not mounted, is not a new start.
+    match fs::symlink_metadata(&database) {
+        Ok(_) => return Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => return Err(storage("looking for the database")(error)),
+    }
+    if path.join(format!("{DATABASE}-wal")).exists() {
+        let what = format!("there is a {DATABASE}-wal but no {DATABASE}");
+        return Err(StateError::Damaged { path: path.into(), what });
+    }
+    let new = path.join(format!("{DATABASE}.new"));
+    match fs::remove_file(&new) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            return Err(storage("removing an unfinished database")(error));
+        }
+        _ => {}
+    }
+    let create = || {
+        let connection = Connection::open(&new)?;
+        connection.execute_batch(TABLES)?;
+        let sql = "INSERT INTO meta (key, value) VALUES ('format', ?1), ('pipeline', ?2)";
+        connection.execute(sql, [FORMAT, pipeline])?;
+        connection.close().map_err(|(_, error)| error)
+    };
+    create().map_err(|error| classify(path, "creating the database", error))?;
+    let sync = |path: &Path| File::open(path).and_then(|file| file.sync_all());
+    sync(&new).map_err(storage("writing the database"))?;
+    fs::rename(&new, &database).map_err(storage("naming the database"))?;
+    sync(path).map_err(storage("writing the directory"))
+}
+
+pub(super) fn connect(path: &Path, flags: OpenFlags) -> Result<Connection, StateError> {
+    let file = path.join(DATABASE);
+    let size = fs::metadata(&file).map(|metadata| metadata.len());
+    if size.is_ok_and(|size| size == 0) {
+        return Err(StateError::Damaged {
+            path: path.into(),
+            what: format!("{DATABASE} is empty"),
+        });
+    }
+    let open = || {
+        let connection =
+            Connection::open_with_flags(&file, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+        connection.busy_timeout(std::time::Duration::from_secs(5))?;
+        if flags.contains(OpenFlags::SQLITE_OPEN_READ_WRITE) {
+            connection.pragma_update(None, "journal_mode", "WAL")?;
+        }
+        connection.pragma_update(None, "synchronous", "FULL")?;
+        Ok(connection)
+    };
+    open().map_err(|error| classify(path, "opening the database", error))
+}
+
+/// Checks that the database is whole and of a format that this program reads.
+pub(super) fn check(path: &Path, database: &Connection) -> Result<(), StateError> {
+    let damaged = |what: String| StateError::Damaged { path: path.into(), what };
+    let verdict: String = database
+        .query_row("PRAGMA quick_check(1)", [], |row| row.get(0))
+        .map_err(|error| classify(path, "checking the database", error))?;
+    if verdict != "ok" {
+        return Err(damaged(format!("{DATABASE} is damaged: {verdict}")));
+    }
+    let found: String = database
+        .query_row("SELECT value FROM meta WHERE key = 'format'", [], |row| row.get(0))
+        .map_err(|error| damaged(format!("{DATABASE} is not a lockgate state: {error}")))?;
+    match found == FORMAT {
+        true => Ok(()),
+        false => Err(StateError::Format { path: path.into(), found }),
+    }
+}
+
+pub(super) fn classify(path: &Path, what: &'static str, error: rusqlite::Error) -> StateError {
+    let path = path.into();
+    match error.sqlite_error_code() {
+        Some(ErrorCode::DiskFull) => StateError::Full { path },
+        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
+            StateError::Damaged { path, what: format!("{DATABASE} is damaged: {error}") }
+        }
+        _ => StateError::Storage { path, what, source: error.into() },
+    }
+}

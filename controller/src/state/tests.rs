@@ -1,0 +1,245 @@
+use std::fs::{self, File};
+use std::io::{Read, Seek, SeekFrom, Write};
+
+use serde_json::json;
+use tempfile::TempDir;
+
+use super::*;
+
+fn names(names: &[&str]) -> Vec<String> {
+    names.iter().map(|name| (*name).to_string()).collect()
+}
+
+fn open_as(dir: &Path, paths: &str, accept: bool) -> Result<State, StateError> {
+    let settings = [("inputs.orders.file.paths".to_string(), paths.to_string())];
+    open_with(dir, &["orders", "returns"], &settings, accept)
+}
+
+fn open_with(
+    dir: &Path,
+    inputs: &[&str],
+    settings: &[(String, String)],
+    accept: bool,
+) -> Result<State, StateError> {
+    let (inputs, outputs) = (&names(inputs)[..], &names(&["copy"])[..]);
+    let owner = Owner { pipeline: "shop", inputs, outputs, settings, keeps_journal: true };
+    State::open(dir, owner, accept)
+}
+
+fn open(dir: &Path) -> State {
+    open_as(dir, "in/*.log", false).unwrap()
+}
+
+fn refusal(dir: &Path) -> String {
+    let error = open_as(dir, "in/*.log", false).unwrap_err().to_string();
+    error.replace(&dir.display().to_string(), "DIR")
+}
+
+fn part(input: usize, records: u64) -> JournalPart {
+    JournalPart {
+        input,
+        seek: json!({"offset": records}),
+        replay: rmpv::Value::Array(vec![1.into(), "a".into(), rmpv::Value::Nil]),
+        digest: PartDigest { records, hash: u64::MAX - records },
+    }
+}
+
+fn step(step: u64, parts: Vec<JournalPart>) -> JournaledStep {
+    JournaledStep { step, parts }
+}
+
+fn checkpoint(step: u64) -> Checkpoint {
+    Checkpoint {
+        step,
+        circuit: vec![1, 2, 3],
+        seeks: vec![Some(json!({"offset": step})), None],
+        positions: vec![json!({"length": 7})],
+    }
+}
+
+#[test]
+fn what_is_stored_comes_back_after_a_restart() {
+    let dir = TempDir::new().unwrap();
+    let mut state = open(dir.path());
+    assert_eq!(state.checkpoint().unwrap(), None);
+    state.store(&checkpoint(0), 5).unwrap();
+    let steps = [
+        step(1, vec![part(0, 3), part(1, 0)]),
+        step(2, vec![part(1, 1)]),
+        step(3, vec![part(0, 9)]),
+    ];
+    state.append(&steps[..1]).unwrap();
+    state.append(&steps[1..]).unwrap();
+    drop(state);
+
+    let mut state = open(dir.path());
+    assert_eq!(state.journaled(0, 10).unwrap(), steps);
+    assert_eq!(state.journaled(1, 1).unwrap(), steps[1..2]);
+    state.store(&checkpoint(2), 6).unwrap();
+    assert_eq!(state.journaled(0, 10).unwrap(), steps[2..]);
+    let stored = state.checkpoint().unwrap().unwrap();
+    assert_eq!((stored.step, stored.stored_at_ms, stored.circuit), (2, 6, vec![1, 2, 3]));
+    let inputs = [("orders", Some(json!({"offset": 2}))), ("returns", None)];
+    assert_eq!(stored.inputs, inputs.map(|(name, seek)| (name.into(), seek)).into());
+    assert_eq!(stored.outputs, [("copy".into(), json!({"length": 7}))].into());
+}
+
+/// A zero-length state file once blocked the start, or restarted from nothing.
+#[test]
+fn an_empty_database_is_refused_not_taken_for_a_new_start() {
+    let dir = TempDir::new().unwrap();
+    drop(open(dir.path()));
+    fs::write(dir.path().join(DATABASE), "").unwrap();
+    insta::assert_snapshot!(refusal(dir.path()), @"state directory DIR: state.db is empty; nothing was changed: restore the directory from a copy, or remove it to start from the beginning");
+    assert_eq!(fs::metadata(dir.path().join(DATABASE)).unwrap().len(), 0);
+}
+
+#[test]
+fn a_lost_database_beside_its_write_ahead_log_is_refused() {
+    let dir = TempDir::new().unwrap();
+    fs::write(dir.path().join("state.db-wal"), "x").unwrap();
+    insta::assert_snapshot!(refusal(dir.path()), @"state directory DIR: there is a state.db-wal but no state.db; nothing was changed: restore the directory from a copy, or remove it to start from the beginning");
+}
+
+#[test]
+fn an_unfinished_database_of_a_crashed_first_start_is_made_anew() {
+    let dir = TempDir::new().unwrap();
+    fs::write(dir.path().join("state.db.new"), "half").unwrap();
+    assert_eq!(open(dir.path()).checkpoint().unwrap(), None);
+}
+
+#[test]
+fn something_else_under_the_name_is_refused() {
+    let dir = TempDir::new().unwrap();
+    fs::write(dir.path().join(DATABASE), "this is not a database, whatever it is".repeat(200))
+        .unwrap();
+    insta::assert_snapshot!(refusal(dir.path()), @"state directory DIR: state.db is damaged: file is not a database; nothing was changed: restore the directory from a copy, or remove it to start from the beginning");
+}
+
+/// A damaged row is named, not believed.
+#[test]
+fn a_changed_byte_in_a_row_is_noticed() {
+    let damage = |marker: &[u8]| {
+        let dir = TempDir::new().unwrap();
+        let mut state = open(dir.path());
+        state.store(&checkpoint(3), 5).unwrap();
+        state.append(&[step(4, vec![part(0, 77_777)])]).unwrap();
+        drop(state);
+        let path = dir.path().join(DATABASE);
+        let mut file = File::options().read(true).write(true).open(path).unwrap();
+        let mut bytes = Vec::new();
+        file.read_to_end(&mut bytes).unwrap();
+        let places =
+            bytes.windows(marker.len()).enumerate().filter(|(_, window)| *window == marker);
+        let places: Vec<_> = places.map(|(place, _)| place).collect();
+        assert!(!places.is_empty());
+        for place in places {
+            file.seek(SeekFrom::Start((place + marker.len() - 1) as u64)).unwrap();
+            file.write_all(b"8").unwrap();
+        }
+        drop(file);
+        let state = open(dir.path());
+        let read = state.checkpoint().and_then(|_| state.journaled(0, 9));
+        read.unwrap_err().to_string().replace(&dir.path().display().to_string(), "DIR")
+    };
+    insta::assert_snapshot!(damage(br#"{"offset":7777"#), @"state directory DIR: the journal of step 4, input orders is damaged; nothing was changed: restore the directory from a copy, or remove it to start from the beginning");
+    insta::assert_snapshot!(damage(br#"{"length":7"#), @"state directory DIR: the position of output copy is damaged; nothing was changed: restore the directory from a copy, or remove it to start from the beginning");
+}
+
+/// Two processes on one state directory: the second is told who the first is.
+#[test]
+fn a_second_opening_is_refused_by_name() {
+    let dir = TempDir::new().unwrap();
+    let first = open(dir.path());
+    let holder = std::process::id().to_string();
+    let error = refusal(dir.path());
+    assert!(error.starts_with("state directory DIR is in use by process "), "{error}");
+    assert!(error.contains(&holder), "{error}");
+    drop(first);
+    // A stale lock file does not block: the lock was the kernel's.
+    assert!(dir.path().join("lock").exists());
+    open(dir.path());
+}
+
+/// The checkpoint's configuration once replaced the new one in silence.
+#[test]
+fn changed_settings_are_shown_and_refused() {
+    let dir = TempDir::new().unwrap();
+    open(dir.path()).store(&checkpoint(0), 5).unwrap();
+    let refused = open_as(dir.path(), "in/*.gz", false).unwrap_err().to_string();
+    insta::assert_snapshot!(refused.replace(&dir.path().display().to_string(), "DIR"), @"
+    the pipeline is not the one that state directory DIR belongs to:
+      inputs.orders.file.paths: was in/*.log, is in/*.gz
+    run the old pipeline to its end, give this one another --state-dir, or go on from the stored positions with --accept-changes
+    ");
+    drop(open(dir.path()));
+    // Accepted changes last from the next checkpoint on.
+    drop(open_as(dir.path(), "in/*.gz", true).unwrap());
+    drop(open(dir.path()));
+    let mut accepted = open_as(dir.path(), "in/*.gz", true).unwrap();
+    assert!(accepted.is_unsettled().unwrap());
+    accepted.store(&checkpoint(0), 6).unwrap();
+    drop(accepted);
+    assert!(!open_as(dir.path(), "in/*.gz", false).unwrap().is_unsettled().unwrap());
+}
+
+#[test]
+fn journaled_steps_of_a_removed_input_are_refused() {
+    let dir = TempDir::new().unwrap();
+    let mut state = open(dir.path());
+    state.append(&[step(1, vec![part(1, 3)])]).unwrap();
+    drop(state);
+    let error = open_with(dir.path(), &["orders"], &[], true).unwrap_err().to_string();
+    insta::assert_snapshot!(error.replace(&dir.path().display().to_string(), "DIR"), @r#"state directory DIR: journaled steps need the input "returns", which the pipeline does not have; run it once more with that input"#);
+}
+
+/// A renamed input once began again in silence.
+#[test]
+fn renamed_and_reordered_inputs_are_refused() {
+    let dir = TempDir::new().unwrap();
+    let settings = [("inputs.orders.file.paths".to_string(), "in/*.log".to_string())];
+    open(dir.path()).store(&checkpoint(0), 5).unwrap();
+    for inputs in [["orders", "refunds"], ["returns", "orders"]] {
+        let refused = open_with(dir.path(), &inputs, &settings, false);
+        assert!(matches!(refused, Err(StateError::Changed { .. })));
+    }
+}
+
+/// A link to a volume that was not mounted once looked like a first start.
+#[test]
+fn a_link_that_leads_nowhere_is_not_a_new_start() {
+    let dir = TempDir::new().unwrap();
+    std::os::unix::fs::symlink("/nowhere/state.db", dir.path().join(DATABASE)).unwrap();
+    assert!(matches!(open_as(dir.path(), "in/*.log", false), Err(StateError::Storage { .. })));
+    assert!(fs::symlink_metadata(dir.path().join(DATABASE)).unwrap().is_symlink());
+}
+
+#[test]
+fn inspection_works_beside_a_running_pipeline() {
+    let dir = TempDir::new().unwrap();
+    assert!(matches!(State::inspect(dir.path()), Err(StateError::Missing { .. })));
+    let mut state = open(dir.path());
+    state.store(&checkpoint(1), 5).unwrap();
+    state.append(&[step(2, vec![part(1, 3)])]).unwrap();
+    let inspection = State::inspect(dir.path()).unwrap();
+    assert_eq!(inspection.pipeline, "shop");
+    assert_eq!(inspection.checkpoint, state.checkpoint().unwrap());
+    assert_eq!(inspection.journal[0].1[0].0, "returns");
+}
+
+/// A checkpoint stored between two reads of an inspection once looked like damage.
+#[test]
+fn inspection_beside_a_storing_pipeline_never_sees_damage() {
+    let dir = TempDir::new().unwrap();
+    let mut state = open(dir.path());
+    state.store(&checkpoint(0), 5).unwrap();
+    let pipeline = std::thread::spawn(move || {
+        for step in 1..=200 {
+            state.store(&checkpoint(step), 5).unwrap();
+        }
+    });
+    while !pipeline.is_finished() {
+        State::inspect(dir.path()).unwrap();
+    }
+    pipeline.join().unwrap();
+}

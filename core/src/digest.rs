@@ -1,0 +1,202 @@
+//! The hash of one input's part of a step.
+//!
+//! xxh3 (64 bit) over the records' content and positions. It depends on the records alone, not on the
+//! batches they came in: whatever adjoins in the source is one run, however it was cut. For a file a run
+//! is hashed as it lies in memory, at the speed of xxh3 over large blocks.
+
+use std::sync::Arc;
+
+use xxhash_rust::xxh3::Xxh3;
+
+use crate::batch::{Batch, Framing};
+use crate::record::{Partition, Record};
+
+/// Count and hash of one input's part of a step.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PartDigest {
+    /// Number of records.
+    pub records: u64,
+    /// xxh3 over their content and positions.
+    pub hash: u64,
+}
+
+impl PartDigest {
+    /// The digest of `batches` taken as one sequence.
+    pub fn of(batches: &[Batch]) -> Self {
+        let mut hasher = PartHasher::default();
+        batches.iter().for_each(|batch| hasher.update(batch));
+        hasher.finish()
+    }
+}
+
+/// Computes a [`PartDigest`] batch by batch.
+#[derive(Default)]
+pub struct PartHasher {
+    state: Xxh3,
+    records: u64,
+    /// The run that the next record may continue.
+    run: Option<Run>,
+}
+
+struct Run {
+    partition: Arc<Partition>,
+    /// `None` for rows, which carry their own offsets.
+    spans: Option<SpanRun>,
+}
+
+struct SpanRun {
+    framing: Framing,
+    start: u64,
+    end: u64,
+}
+
+impl PartHasher {
+    /// Adds the records of `batch`.
+    pub fn update(&mut self, batch: &Batch) {
+        let Some(offset) = batch.offset() else { return };
+        self.records += batch.len() as u64;
+        match batch.framed() {
+            Some((framing, bytes)) => {
+                self.continue_spans(batch.partition(), framing, offset, bytes.len() as u64);
+                self.state.update(bytes);
+            }
+            None => {
+                self.continue_rows(batch.partition());
+                batch.iter().for_each(|record| self.row(&record));
+            }
+        }
+    }
+
+    /// The digest of everything added.
+    pub fn finish(mut self) -> PartDigest {
+        self.end_run();
+        self.state.update(&self.records.to_le_bytes());
+        PartDigest { records: self.records, hash: self.state.digest() }
+    }
+
+    fn continue_spans(&mut self, partition: &Arc<Partition>, framing: Framing, at: u64, len: u64) {
+        if let Some(Run { partition: current, spans: Some(run) }) = &mut self.run
+            && run.end == at
+            && run.framing == framing
+            && same(current, partition)
+        {
+            run.end += len;
+            return;
+        }
+        let tag = match framing {
+            Framing::Lines => 1,
+            Framing::Length32 => 2,
+        };
+        self.begin_run(partition, tag);
+        self.state.update(&at.to_le_bytes());
+        let spans = Some(SpanRun { framing, start: at, end: at + len });
+        self.run = Some(Run { partition: partition.clone(), spans });
+    }
+
+    fn continue_rows(&mut self, partition: &Arc<Partition>) {
+        if let Some(Run { partition: current, spans: None }) = &self.run
+            && same(current, partition)
+        {
+            return;
+        }
+        self.begin_run(partition, 3);
+        self.run = Some(Run { partition: partition.clone(), spans: None });
+    }
+
+    fn begin_run(&mut self, partition: &Partition, tag: u8) {
+        self.end_run();
+        self.state.update(&[tag]);
+        self.field(Some(partition.source.as_bytes()));
+        self.state.update(&partition.number.map_or(u64::MAX, u64::from).to_le_bytes());
+    }
+
+    fn end_run(&mut self) {
+        if let Some(Run { spans: Some(run), .. }) = self.run.take() {
+            self.state.update(&(run.end - run.start).to_le_bytes());
+        }
+    }
+
+    fn row(&mut self, record: &Record<'_>) {
+        self.state.update(&record.offset.to_le_bytes());
+        self.state.update(&[u8::from(record.timestamp_ms.is_some())]);
+        self.state.update(&record.timestamp_ms.unwrap_or_default().to_le_bytes());
+        self.field(record.key);
+        self.field(record.value);
+        self.state.update(&(record.headers.len() as u64).to_le_bytes());
+        for header in record.headers.iter() {
+            self.field(Some(header.name));
+            self.field(header.value);
+        }
+    }
+
+    /// Length first, so that neighbouring fields cannot trade bytes; an absent field has its own length.
+    fn field(&mut self, bytes: Option<&[u8]>) {
+        let len = bytes.map_or(u64::MAX, |bytes| bytes.len() as u64);
+        self.state.update(&len.to_le_bytes());
+        self.state.update(bytes.unwrap_or_default());
+    }
+}
+
+fn same(a: &Arc<Partition>, b: &Arc<Partition>) -> bool {
+    Arc::ptr_eq(a, b) || a == b
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::batch::{BatchBuilder, NewRecord};
+    use bytes::Bytes;
+    use proptest::prelude::*;
+
+    fn lines(base_offset: u64, text: &[u8]) -> Batch {
+        let mut end = 0;
+        let ends = text.split_inclusive(|byte| *byte == b'\n').map(|line| {
+            end += line.len() as u32;
+            end
+        });
+        let ends = ends.collect();
+        let file = Arc::new(Partition { source: "a".into(), number: None });
+        Batch::adjoining(file, Framing::Lines, Bytes::copy_from_slice(text), base_offset, 0, ends)
+    }
+
+    fn rows(values: &[(u64, Option<&[u8]>)]) -> Batch {
+        let topic = Arc::new(Partition { source: "t".into(), number: Some(0) });
+        let mut builder = BatchBuilder::new(topic);
+        for (offset, value) in values {
+            builder
+                .push(NewRecord { offset: *offset, value: *value, ..Default::default() })
+                .unwrap();
+        }
+        builder.build()
+    }
+
+    #[test]
+    fn content_position_and_absence_count() {
+        let digests = [
+            PartDigest::of(&[lines(0, b"a\nb\n")]),
+            PartDigest::of(&[lines(1, b"a\nb\n")]),
+            PartDigest::of(&[lines(0, b"a\nc\n")]),
+            PartDigest::of(&[lines(0, b"a\n"), lines(7, b"b\n")]),
+            PartDigest::of(&[rows(&[(0, None)])]),
+            PartDigest::of(&[rows(&[(0, Some(b""))])]),
+            PartDigest::of(&[rows(&[(1, Some(b""))])]),
+            PartDigest::of(&[]),
+        ];
+        for (i, a) in digests.iter().enumerate() {
+            assert!(digests[i + 1..].iter().all(|b| a.hash != b.hash), "{i}: {digests:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn batching_does_not_count(cuts in proptest::collection::vec(0usize..4, 0..9)) {
+            let offsets = [0, 1, 2, 5, 6, 9].map(|offset| (offset, Some(&b"value"[..])));
+            for whole in [lines(3, b"a\nbb\n\nccc\r\nd\ne"), rows(&offsets)] {
+                let mut rest = whole.clone();
+                let mut pieces: Vec<_> = cuts.iter().map(|n| rest.take_front(*n)).collect();
+                pieces.push(rest);
+                prop_assert_eq!(PartDigest::of(&pieces), PartDigest::of(&[whole]));
+            }
+        }
+    }
+}

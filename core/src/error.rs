@@ -1,0 +1,42 @@
+//! Errors of inputs, outputs and circuits, sorted by who has to act.
+
+/// The cause of an error, of whatever type.
+pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
+
+/// What went wrong at an endpoint. The message names the thing, the value and what to do.
+#[derive(Debug, thiserror::Error)]
+pub enum EndpointError {
+    /// The pipeline asks for something that cannot be done.
+    #[error("{0}")]
+    Configuration(String),
+    /// The data is not what it must be: damaged, or not what was journaled.
+    #[error("{0}")]
+    Data(String),
+    /// The source or destination cannot be reached or opened.
+    #[error("{what}: {source}")]
+    Unavailable {
+        /// What was tried, on what.
+        what: String,
+        /// Why it failed.
+        source: BoxError,
+    },
+    /// The disk failed.
+    #[error("{what}: {source}")]
+    Storage {
+        /// What was tried, on what.
+        what: String,
+        /// Why it failed.
+        source: BoxError,
+    },
+    /// The disk is full. What was tried has been undone; trying again is safe.
+    #[error("{what}: {source}")]
+    StorageFull {
+        /// What was tried, on what.
+        what: String,
+        /// Why it failed.
+        source: BoxError,
+    },
+    /// Our own fault.
+    #[error("{0}; this is a bug")]
+    Bug(String),
+}

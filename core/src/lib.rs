@@ -1,0 +1,30 @@
+//! What every part of lockgate agrees on: records, the input-reader protocol, resume points, and the
+//! small traits that sources, circuits and destinations implement.
+//!
+//! Nothing here touches a file, a socket, a clock, a thread or a random number: time and bytes come in
+//! as arguments. A source for your own system needs this crate alone; see [`InputEndpoint`] for the way
+//! in and [`MemoryInput`] for the smallest complete reader.
+
+mod batch;
+mod circuit;
+mod command;
+mod digest;
+mod error;
+mod memory;
+mod output;
+mod protocol;
+mod reader;
+mod record;
+mod resume;
+
+pub use batch::{ArenaFull, Batch, BatchBuilder, Framing, NewRecord, Records, count};
+pub use circuit::{Circuit, Part, PassThrough, Step, StepOutput};
+pub use command::{InputReaderCommand, NonFtInputReaderCommand};
+pub use digest::{PartDigest, PartHasher};
+pub use error::{BoxError, EndpointError};
+pub use memory::{MemoryInput, MemoryOutput, MemoryRecord};
+pub use output::Output;
+pub use protocol::{ProtocolError, ReaderProtocol, ReaderState};
+pub use reader::{InputConsumer, InputEndpoint, InputReader};
+pub use record::{BufferSize, Header, Headers, Partition, QueueLimits, Record};
+pub use resume::{FaultTolerance, Resume};

@@ -1,0 +1,72 @@
+//! The port through which steps leave.
+
+use serde_json::Value as JsonValue;
+
+use crate::batch::Batch;
+use crate::error::EndpointError;
+
+/// A destination of steps. One thread owns it and calls it in this order:
+///
+/// `recover`, then any number of `write`, and for each checkpoint `prepare`, (the checkpoint becomes
+/// durable), `checkpointed`, with nothing between `prepare` and `checkpointed`. `finish` comes once, before the last checkpoint, when all input has ended.
+pub trait Output: Send {
+    /// Opens the destination and undoes everything after `position`; `None` on the very first start,
+    /// when what is already there stays. Gives the position from which writing goes on, which will come
+    /// back here unless a later one is stored. What a crash left unfinished between a checkpoint and
+    /// [`checkpointed`](Self::checkpointed) is completed here.
+    ///
+    /// # Errors
+    /// When the destination cannot be opened, or is not what `position` describes.
+    fn recover(&mut self, position: Option<&JsonValue>) -> Result<JsonValue, EndpointError>;
+
+    /// Writes the output of step `step`, whose journal entry is durable.
+    ///
+    /// # Errors
+    /// After [`EndpointError::StorageFull`] nothing of the step has been written and the same call may
+    /// come again. After any other error the output is not used any more.
+    fn write(&mut self, step: u64, batches: &[Batch]) -> Result<(), EndpointError>;
+
+    /// Makes everything written so far durable and gives the position that claims it.
+    ///
+    /// # Errors
+    /// After [`EndpointError::StorageFull`] the same call may come again.
+    fn prepare(&mut self) -> Result<JsonValue, EndpointError>;
+
+    /// The checkpoint with the position from [`prepare`](Self::prepare) is durable: what must follow
+    /// (a final name, an acknowledgement) can be done.
+    ///
+    /// # Errors
+    /// After [`EndpointError::StorageFull`] the same call may come again. What any other error leaves undone
+    /// is completed by the next [`recover`](Self::recover).
+    fn checkpointed(&mut self) -> Result<(), EndpointError>;
+
+    /// All input has ended: whatever is held open for more (the last segment) is closed.
+    ///
+    /// # Errors
+    /// As for [`write`](Self::write).
+    fn finish(&mut self) -> Result<(), EndpointError> {
+        Ok(())
+    }
+}
+
+impl Output for Box<dyn Output> {
+    fn recover(&mut self, position: Option<&JsonValue>) -> Result<JsonValue, EndpointError> {
+        (**self).recover(position)
+    }
+
+    fn write(&mut self, step: u64, batches: &[Batch]) -> Result<(), EndpointError> {
+        (**self).write(step, batches)
+    }
+
+    fn prepare(&mut self) -> Result<JsonValue, EndpointError> {
+        (**self).prepare()
+    }
+
+    fn checkpointed(&mut self) -> Result<(), EndpointError> {
+        (**self).checkpointed()
+    }
+
+    fn finish(&mut self) -> Result<(), EndpointError> {
+        (**self).finish()
+    }
+}

@@ -1,0 +1,145 @@
+//! A record as its users see it, and the units in which records are counted.
+//!
+//! Not here: how records are stored ([`Batch`](crate::Batch)).
+
+use std::fmt;
+
+/// One ordered sequence of records: a file, or one partition of a topic.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Partition {
+    /// The file's path or the topic's name, as the source knows it.
+    pub source: String,
+    /// The partition's number; `None` where the source has only one (a file).
+    pub number: Option<u32>,
+}
+
+impl fmt::Display for Partition {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.number {
+            Some(number) => write!(f, "{}[{number}]", self.source),
+            None => f.write_str(&self.source),
+        }
+    }
+}
+
+/// A borrowed view of one record; its bytes live in the batch's arena.
+#[derive(Clone, Copy, Debug)]
+pub struct Record<'a> {
+    /// Where the record comes from.
+    pub partition: &'a Partition,
+    /// Its place in the partition: a Kafka offset, or the byte at which it begins in a file.
+    pub offset: u64,
+    /// The first offset after it. For files the byte after the last one held of this record.
+    pub end_offset: u64,
+    /// Milliseconds since the Unix epoch, if the source has a timestamp.
+    pub timestamp_ms: Option<i64>,
+    /// The key; absent and empty differ.
+    pub key: Option<&'a [u8]>,
+    /// The value; absent (a tombstone) and empty differ.
+    pub value: Option<&'a [u8]>,
+    /// The headers in their order; names may repeat.
+    pub headers: Headers<'a>,
+}
+
+/// One header of a record: bytes as they came, never decoded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Header<'a> {
+    /// The name; may repeat within a record.
+    pub name: &'a [u8],
+    /// The value; absent and empty differ.
+    pub value: Option<&'a [u8]>,
+}
+
+/// A slice of an arena; lengths of one arena fit 32 bits.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Span {
+    pub(crate) start: u32,
+    pub(crate) len: u32,
+}
+
+impl Span {
+    pub(crate) fn of(self, arena: &[u8]) -> &[u8] {
+        let start = self.start as usize;
+        &arena[start..start + self.len as usize]
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct HeaderSpan {
+    pub(crate) name: Span,
+    pub(crate) value: Option<Span>,
+}
+
+/// The headers of one record, in order.
+#[derive(Clone, Copy, Debug)]
+pub struct Headers<'a> {
+    pub(crate) arena: &'a [u8],
+    pub(crate) spans: &'a [HeaderSpan],
+}
+
+impl<'a> Headers<'a> {
+    /// How many headers there are, repeats included.
+    pub fn len(&self) -> usize {
+        self.spans.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.spans.is_empty()
+    }
+
+    /// The headers in their order.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = Header<'a>> + use<'a> {
+        let arena = self.arena;
+        self.spans.iter().map(move |span| Header {
+            name: span.name.of(arena),
+            value: span.value.map(|value| value.of(arena)),
+        })
+    }
+}
+
+/// An amount of buffered input.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BufferSize {
+    /// Number of records.
+    pub records: u64,
+    /// Their size in bytes as [`Batch::bytes`](crate::Batch::bytes) counts it.
+    pub bytes: u64,
+}
+
+impl BufferSize {
+    /// Both counts at zero.
+    pub const ZERO: Self = Self { records: 0, bytes: 0 };
+
+    /// The sum of both amounts.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        Self { records: self.records + other.records, bytes: self.bytes + other.bytes }
+    }
+
+    /// What is left after taking `other` out, or `None` if there is less than that.
+    pub fn minus(self, other: Self) -> Option<Self> {
+        Some(Self {
+            records: self.records.checked_sub(other.records)?,
+            bytes: self.bytes.checked_sub(other.bytes)?,
+        })
+    }
+}
+
+/// How much a reader may hold that has not been handed over yet. Both are hard bounds; a single record
+/// larger than `max_queued_bytes` is the only thing that may be held beyond it, and then alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct QueueLimits {
+    /// Largest number of buffered records.
+    pub max_queued_records: u64,
+    /// Largest number of buffered bytes.
+    pub max_queued_bytes: u64,
+}
+
+impl QueueLimits {
+    /// Whether `held` keeps both bounds.
+    pub fn allow(&self, held: BufferSize) -> bool {
+        held.records <= self.max_queued_records
+            && (held.bytes <= self.max_queued_bytes || held.records == 1)
+    }
+}

@@ -1,0 +1,61 @@
+//! Files as an input: plain, gzip or zstd, lines or length-delimited records, read once or followed.
+//!
+//! [`FileInput`] opens a reader with a thread of its own. The parts, from the pure to those that touch the
+//! disk: `frame` splits blocks into records, `queue` and `progress` keep what was read and where the reader
+//! stands, `position` is what is stored of that; `discover` finds files, `decode` and `cursor` read them,
+//! `plan` holds the files against a stored position, `replay` reads journaled steps again, `reader` drives.
+
+mod arena;
+mod cursor;
+mod decode;
+mod discover;
+mod frame;
+mod identity;
+mod live;
+mod plan;
+mod position;
+mod progress;
+mod queue;
+mod reader;
+mod replay;
+mod start;
+mod watch;
+
+use std::sync::Arc;
+
+use lockgate_core::{EndpointError, FaultTolerance, InputConsumer, InputEndpoint, InputReader};
+use serde_json::Value as JsonValue;
+
+use crate::config::FileInputConfig;
+
+/// Files as an input. Keeps every level of fault tolerance.
+///
+/// A plain file can be gone on with at any record. In a compressed one that costs decompressing from the
+/// start of the gzip member or zstd frame: at most at-least-once such places are
+/// [`Resume::Barrier`](lockgate_core::Resume::Barrier), at exactly-once the cost is paid.
+#[derive(Clone, Debug)]
+pub struct FileInput {
+    config: FileInputConfig,
+}
+
+impl FileInput {
+    /// An input that reads what `config` says.
+    pub fn new(config: FileInputConfig) -> Self {
+        Self { config }
+    }
+}
+
+impl InputEndpoint for FileInput {
+    fn fault_tolerance(&self) -> FaultTolerance {
+        FaultTolerance::ExactlyOnce
+    }
+
+    fn open(
+        self: Box<Self>,
+        level: FaultTolerance,
+        consumer: Arc<dyn InputConsumer>,
+        resume: Option<JsonValue>,
+    ) -> Result<Box<dyn InputReader>, EndpointError> {
+        Ok(Box::new(reader::FileReader::open(&self.config, level, consumer, resume)?))
+    }
+}

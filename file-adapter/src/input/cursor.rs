@@ -1,0 +1,304 @@
+//! Reads one file block by block into batches.
+//!
+//! Each block becomes the arena of the batches cut from it; the unfinished record at its end is copied to
+//! the front of the next one. Not here: which file to read, how much may be announced, and where the
+//! reader stands.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use lockgate_core::{Batch, EndpointError, Partition};
+
+use super::arena::Pool;
+use super::decode::Source;
+use super::frame::{Cut, FrameError, Oversize, Rules, Split, Splitter};
+use super::identity::{Fingerprint, TAIL_BYTES, Tail};
+use super::position::{Mark, Member};
+use crate::config::Overlong;
+
+/// Records that were read, or only a new place to stand.
+#[derive(Clone, Debug)]
+pub(super) struct Piece {
+    pub(super) batch: Option<Batch>,
+    /// Where the record after it begins.
+    pub(super) next: u64,
+    /// Compressed files: the members that begin in it, and the one in which it begins.
+    pub(super) members: Vec<Member>,
+}
+
+/// A policy that was applied while reading, with its text.
+pub(super) type Applied = (&'static str, String);
+
+/// What one read gave.
+#[derive(Debug, Default)]
+pub(super) struct Reading {
+    pub(super) pieces: Vec<Piece>,
+    pub(super) applied: Vec<Applied>,
+    /// There is nothing more for now.
+    pub(super) at_end: bool,
+}
+
+/// Where reading has to stop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Until {
+    /// At the file's end, where an unfinished line is a record.
+    End,
+    /// At the file's end for now; an unfinished record may be finished later.
+    EndForNow,
+    /// At this place, as if the file ended there.
+    Offset(u64),
+}
+
+/// A file that is being read.
+///
+/// **Invariant:** `unfinished` holds the bytes between [`position`](Self::position) and `source.pos()`,
+/// unless an overlong record is being passed over.
+pub(super) struct Cursor {
+    partition: Arc<Partition>,
+    rules: Rules,
+    source: Source,
+    splitter: Splitter,
+    unfinished: Vec<u8>,
+    /// The kept part of the overlong record that is being passed over.
+    kept: Option<Batch>,
+    members: VecDeque<Member>,
+    /// The last bytes read.
+    tail: Tail,
+    /// Where the first record that was not given begins.
+    position: u64,
+}
+
+impl Cursor {
+    /// Reads from where `source` stands, which must be the start of a record. `tail` holds the last bytes
+    /// before.
+    pub(super) fn new(partition: Arc<Partition>, rules: Rules, source: Source, tail: Tail) -> Self {
+        let position = source.pos();
+        Self {
+            partition,
+            rules,
+            source,
+            splitter: Splitter::new(rules),
+            unfinished: Vec::new(),
+            kept: None,
+            members: VecDeque::new(),
+            tail,
+            position,
+        }
+    }
+
+    pub(super) fn source(&self) -> &Source {
+        &self.source
+    }
+
+    pub(super) fn source_mut(&mut self) -> &mut Source {
+        &mut self.source
+    }
+
+    /// Where the first record that was not given begins.
+    pub(super) fn position(&self) -> u64 {
+        self.position
+    }
+
+    /// Whether it reads the file called `name` and stands at `offset`.
+    pub(super) fn is_at(&self, name: &str, offset: u64) -> bool {
+        self.partition.source == name && self.position == offset && self.source.pos() == offset
+    }
+
+    /// The position, to be gone on with when the file is opened again.
+    ///
+    /// # Errors
+    /// If the disk fails.
+    pub(super) fn mark(&self) -> Result<Mark, EndpointError> {
+        let offset = self.position;
+        let tail = if !self.source.is_compressed() {
+            let len = offset.min(TAIL_BYTES as u64);
+            Fingerprint::of(&self.source.bytes_at(offset - len, len as usize)?)
+        } else if offset == self.tail.end() {
+            self.tail.fingerprint()
+        } else {
+            Fingerprint::of(b"")
+        };
+        Ok(Mark { offset, tail, member: self.member() })
+    }
+
+    /// The last bytes read.
+    pub(super) fn tail(&self) -> &Tail {
+        &self.tail
+    }
+
+    /// The last member that begins at or before the position.
+    pub(super) fn member(&self) -> Option<Member> {
+        self.members.iter().rev().find(|member| member.start <= self.position).copied()
+    }
+
+    /// Reads a block.
+    ///
+    /// # Errors
+    /// If the disk fails, or the data is damaged or not allowed.
+    pub(super) fn read(&mut self, pool: &Pool, until: Until) -> Result<Reading, EndpointError> {
+        let base = self.source.pos() - self.unfinished.len() as u64;
+        let scanned = self.unfinished.len();
+        // Doubling keeps the copies of a record of many blocks few; one byte more than a record can have
+        // is enough to see that it is overlong.
+        let most = pool.block_bytes() + self.rules.max_unfinished();
+        let capacity = pool.block_bytes().max((2 * scanned).min(most));
+        let mut block = pool.block(capacity);
+        block.extend(&self.unfinished);
+
+        let mut at_end = false;
+        while !block.spare().is_empty() {
+            let spare = block.spare();
+            let room = match until {
+                Until::Offset(end) => spare.len().min((end - self.source.pos()) as usize),
+                Until::End | Until::EndForNow => spare.len(),
+            };
+            let n = if room == 0 { 0 } else { self.source.read(&mut spare[..room])? };
+            if n == 0 {
+                at_end = true;
+                break;
+            }
+            block.advance(n);
+        }
+        let new = &block.filled()[scanned..];
+        self.tail.push(base + scanned as u64, new);
+        self.members.extend(self.source.take_members());
+
+        let mut reading = Reading { at_end, ..Reading::default() };
+        if let Some(raw) = self.source.take_garbage() {
+            reading.applied.push(self.garbage(raw));
+        }
+        let end = at_end && until != Until::EndForNow;
+        if end {
+            self.check_end(until, &mut reading.applied)?;
+        }
+        if new.is_empty() && !end {
+            return Ok(reading);
+        }
+        let split = self.splitter.split(base, block.filled(), scanned, end);
+        let split = split.map_err(|error| self.refuse(error))?;
+        self.unfinished.clear();
+        self.unfinished.extend_from_slice(&block.filled()[split.rest..]);
+        if !split.cuts.is_empty() {
+            self.cut(base, block.into_arena(), split, &mut reading);
+        }
+        self.forget_members();
+        Ok(reading)
+    }
+
+    /// Members that begin and end inside an overlong record are no place to go on from.
+    fn forget_members(&mut self) {
+        let passed = self.source.pos() - self.unfinished.len() as u64;
+        while self.members.get(2).is_some_and(|member| member.start <= passed) {
+            self.members.remove(1);
+        }
+    }
+
+    fn check_end(&mut self, until: Until, applied: &mut Vec<Applied>) -> Result<(), EndpointError> {
+        match until {
+            Until::End => self.source.check_end()?,
+            Until::Offset(end) if self.source.pos() < end => {
+                let (name, pos) = (&self.partition.source, self.source.pos());
+                return Err(EndpointError::Data(format!(
+                    "{name}: the file ends at byte {pos} now, but had been read to byte {end}"
+                )));
+            }
+            Until::Offset(_) | Until::EndForNow => {}
+        }
+        if let Some(raw) = self.source.take_garbage() {
+            applied.push(self.garbage(raw));
+        }
+        Ok(())
+    }
+
+    /// Makes batches of the cuts of a block.
+    fn cut(&mut self, base: u64, arena: Bytes, split: Split, reading: &mut Reading) {
+        for cut in split.cuts {
+            match cut {
+                Cut::Run { start, ends } => {
+                    let next = base + u64::from(ends.last().copied().unwrap_or(start));
+                    let batch = self.batch(base, &arena, start, ends);
+                    reading.pieces.push(self.piece(Some(batch), next));
+                }
+                Cut::Overlong { kept, oversize } => {
+                    let kept =
+                        kept.map(|kept| self.batch(base, &arena, kept.start, vec![kept.end]));
+                    reading.pieces.push(self.piece(kept, oversize.next));
+                    reading.applied.push(self.overlong(oversize));
+                }
+                Cut::OverlongBegins { kept } => {
+                    self.kept = kept.map(|kept| {
+                        // A copy, so that a long record does not hold a block for as long as it lasts.
+                        let span = kept.start as usize..kept.end as usize;
+                        let start = base + u64::from(kept.start);
+                        let len = kept.end - kept.start;
+                        self.batch(start, &Bytes::copy_from_slice(&arena[span]), 0, vec![len])
+                    });
+                }
+                Cut::OverlongEnds { oversize } => {
+                    let kept = self.kept.take();
+                    reading.pieces.push(self.piece(kept, oversize.next));
+                    reading.applied.push(self.overlong(oversize));
+                }
+            }
+        }
+    }
+
+    fn batch(&self, base: u64, arena: &Bytes, start: u32, ends: Vec<u32>) -> Batch {
+        let (partition, framing) = (self.partition.clone(), self.rules.framing);
+        Batch::adjoining(partition, framing, arena.clone(), base, start, ends)
+    }
+
+    fn piece(&mut self, batch: Option<Batch>, next: u64) -> Piece {
+        while self.members.get(1).is_some_and(|member| member.start <= self.position) {
+            self.members.pop_front();
+        }
+        self.position = next;
+        let members = self.members.iter().take_while(|member| member.start <= next);
+        Piece { batch, next, members: members.copied().collect() }
+    }
+
+    fn overlong(&self, record: Oversize) -> Applied {
+        let (policy, done) = match self.rules.overlong {
+            Overlong::Truncate => ("overlong_truncated", "cut short"),
+            Overlong::Skip | Overlong::Stop => ("overlong_skipped", "left out"),
+        };
+        let (name, max) = (&self.partition.source, self.rules.max_record_bytes);
+        let Oversize { offset, len, .. } = record;
+        let text = format!(
+            "{name}: the record at byte {offset} has {len} bytes, more than max_record_bytes {max}; it was \
+             {done}"
+        );
+        (policy, text)
+    }
+
+    fn garbage(&self, raw: u64) -> Applied {
+        let name = &self.partition.source;
+        let text = format!(
+            "{name}: what follows at byte {raw} is not compressed data; the file was taken to end there"
+        );
+        ("trailing_garbage", text)
+    }
+
+    fn refuse(&self, error: FrameError) -> EndpointError {
+        let name = &self.partition.source;
+        let max = self.rules.max_record_bytes;
+        EndpointError::Data(match error {
+            FrameError::Overlong { offset, len } => format!(
+                "{name}: the record at byte {offset} has {len} bytes or more, more than max_record_bytes \
+                 {max}; raise it, or set overlong to truncate or skip"
+            ),
+            FrameError::Utf16 => format!(
+                "{name}: the file begins with a byte-order mark of UTF-16; convert it first, for example \
+                 with `iconv -f UTF-16 -t UTF-8`"
+            ),
+            FrameError::Incomplete { offset, declared: None } => format!(
+                "{name}: the file ends inside the length of the record that begins at byte {offset}"
+            ),
+            FrameError::Incomplete { offset, declared: Some(declared) } => format!(
+                "{name}: the file ends inside a record that began at byte {offset} and declared \
+                 {declared} bytes"
+            ),
+        })
+    }
+}

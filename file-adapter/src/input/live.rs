@@ -1,0 +1,390 @@
+//! A reader after its first `Extend`: reads files in order, queues what was read, hands it over.
+//!
+//! What is special about followed files is in [`follow`]. Not here: replays.
+
+mod follow;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError};
+use std::time::Instant;
+
+use lockgate_core::{
+    Batch, EndpointError, FaultTolerance, InputConsumer, InputReaderCommand as Command, Partition,
+    Resume,
+};
+use tracing::debug;
+
+use self::follow::Follow;
+use super::arena::Pool;
+use super::cursor::{Applied, Cursor, Until};
+use super::decode::Source;
+use super::discover::Patterns;
+use super::frame::Rules;
+use super::identity::{Fingerprint, Tail};
+use super::plan::{Change, Plan, Planned, accept, refuse};
+use super::position::{Begun, Done, Mark, Range, printable, ranges_to_msgpack};
+use super::progress::{Identity, Progress};
+use super::queue::{End, FileId, Item, Queue};
+use super::reader::Wake;
+use super::replay::Replayer;
+
+/// What a reader was opened with.
+pub(super) struct Shared {
+    pub(super) rules: Rules,
+    pub(super) level: FaultTolerance,
+    pub(super) consumer: Arc<dyn InputConsumer>,
+    pub(super) pool: Pool,
+    pub(super) patterns: Arc<Patterns>,
+    pub(super) follow: bool,
+}
+
+impl Shared {
+    pub(super) fn report(&self, applied: impl IntoIterator<Item = Applied>) {
+        for (policy, text) in applied {
+            self.consumer.policy_applied(policy, text);
+        }
+    }
+}
+
+/// A file whose end was not handed over.
+struct Tracked {
+    identity: Identity,
+    stage: Stage,
+    /// Where to go on when it is opened; `None`: at its beginning.
+    mark: Option<Mark>,
+    cursor: Option<Box<Cursor>>,
+    /// Followed files: how far the file on the disk was read when it became idle.
+    seen: u64,
+    /// Followed files: since when nothing is expected to be written to it any more.
+    rotated: Option<Instant>,
+}
+
+impl Tracked {
+    /// The file as a position has it, standing at `mark`.
+    fn begun(&self, mark: Mark) -> Begun {
+        let Identity { name, path, inode, head } = self.identity.clone();
+        Begun { name, path, inode, head, mark }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    /// There may be something to read: it is in `to_read`.
+    Reading,
+    /// It is at its end for now.
+    Idle,
+    /// It has the name of a file that must be finished first.
+    Behind(FileId),
+    /// Its end is in the queue.
+    Ended,
+}
+
+/// **Invariant:** a file is in `to_read` if and only if its stage is `Reading`.
+pub(super) struct Live {
+    shared: Shared,
+    replayer: Replayer,
+    follow: Option<Follow>,
+    files: BTreeMap<FileId, Tracked>,
+    to_read: VecDeque<FileId>,
+    queue: Queue,
+    progress: Progress,
+    running: bool,
+    ended: bool,
+}
+
+impl Live {
+    pub(super) fn new(
+        shared: Shared,
+        plan: Plan,
+        done: Done,
+        replayer: Replayer,
+        wakes: Sender<Wake>,
+    ) -> Self {
+        let follow = shared.follow.then(|| Follow::new(&shared.patterns, wakes));
+        let mut live = Self {
+            shared,
+            replayer,
+            follow,
+            files: BTreeMap::new(),
+            to_read: VecDeque::new(),
+            queue: Queue::default(),
+            progress: Progress::new(done),
+            running: true,
+            ended: false,
+        };
+        live.shared.report(plan.applied);
+        for planned in plan.files {
+            live.track(planned);
+        }
+        live
+    }
+
+    fn track(&mut self, planned: Planned) -> FileId {
+        let id = FileId(self.files.last_key_value().map_or(0, |(id, _)| id.0 + 1));
+        let Planned { name, found, mark, head } = planned;
+        let identity = Identity { name, path: found.path, inode: found.inode, head };
+        if let Some(mark) = mark {
+            let tail = Tail::stored(mark.offset, mark.tail);
+            self.progress.resume(id, identity.clone(), tail, mark.member);
+        }
+        let stage = match self.predecessor(&identity.name) {
+            Some(file) if self.shared.follow => Stage::Behind(file),
+            _ => Stage::Reading,
+        };
+        if stage == Stage::Reading {
+            self.to_read.push_back(id);
+        }
+        let (cursor, seen, rotated) = (None, 0, None);
+        self.files.insert(id, Tracked { identity, stage, mark, cursor, seen, rotated });
+        id
+    }
+
+    /// The last file of this name that is not finished. Offsets of one name must not go back while it is.
+    fn predecessor(&mut self, name: &str) -> Option<FileId> {
+        let unfinished = |file: &Tracked| file.stage != Stage::Ended && file.identity.name == name;
+        let (id, file) = self.files.iter_mut().rev().find(|(_, file)| unfinished(file))?;
+        file.rotated.get_or_insert_with(Instant::now);
+        Some(*id)
+    }
+
+    /// Until `Disconnect`.
+    pub(super) fn run(mut self, commands: &Receiver<Wake>) -> Result<(), EndpointError> {
+        self.announce();
+        loop {
+            if self.follow.as_ref().is_some_and(Follow::is_due) {
+                self.look_around()?;
+            }
+            let wake = if self.may_read() {
+                match commands.try_recv() {
+                    Err(TryRecvError::Empty) => {
+                        self.read()?;
+                        continue;
+                    }
+                    Err(TryRecvError::Disconnected) => return Ok(()),
+                    Ok(wake) => wake,
+                }
+            } else if let Some(follow) = &self.follow {
+                match commands.recv_timeout(follow.until_due()) {
+                    Err(RecvTimeoutError::Timeout) => continue,
+                    Err(RecvTimeoutError::Disconnected) => return Ok(()),
+                    Ok(wake) => wake,
+                }
+            } else {
+                match commands.recv() {
+                    Err(_) => return Ok(()),
+                    Ok(wake) => wake,
+                }
+            };
+            match wake {
+                Wake::Changed => self.follow.iter_mut().for_each(Follow::changed),
+                Wake::Command(Command::Extend) => {
+                    self.running = true;
+                    self.announce();
+                }
+                Wake::Command(Command::Pause) => self.running = false,
+                Wake::Command(Command::Queue { checkpoint_requested }) => {
+                    self.hand_over(checkpoint_requested);
+                }
+                Wake::Command(Command::Disconnect) => return Ok(()),
+                Wake::Command(Command::Replay { .. }) => {
+                    let what = "a file input that is running was sent Replay";
+                    return Err(EndpointError::Bug(what.into()));
+                }
+            }
+        }
+    }
+
+    /// At most one block is read beyond what may be announced.
+    fn may_read(&self) -> bool {
+        self.running && self.queue.is_announced() && !self.to_read.is_empty()
+    }
+
+    /// Reads one block.
+    fn read(&mut self) -> Result<(), EndpointError> {
+        let Some(id) = self.to_read.front().copied() else { return Ok(()) };
+        let Some(mut cursor) = self.open(id)? else {
+            // It is looked for again; or it was renewed, and is no longer in `to_read`.
+            if self.to_read.front() == Some(&id) {
+                self.to_read.pop_front();
+                self.file(id)?.stage = Stage::Idle;
+            }
+            self.announce();
+            return Ok(());
+        };
+        let until = if self.shared.follow { Until::EndForNow } else { Until::End };
+        let at_end = self.read_block(id, &mut cursor, until)?;
+        if !at_end {
+            self.file(id)?.cursor = Some(cursor);
+        } else if self.shared.follow {
+            self.to_read.pop_front();
+            self.rest(id, cursor)?;
+        } else {
+            self.to_read.pop_front();
+            self.finish(id, &cursor)?;
+        }
+        self.announce();
+        Ok(())
+    }
+
+    /// Reads a block into the queue. Gives whether the file is at its end.
+    fn read_block(
+        &mut self,
+        id: FileId,
+        cursor: &mut Cursor,
+        until: Until,
+    ) -> Result<bool, EndpointError> {
+        let reading = cursor.read(&self.shared.pool, until)?;
+        self.shared.report(reading.applied);
+        for piece in reading.pieces {
+            self.queue.push(Item::records(id, piece));
+        }
+        Ok(reading.at_end)
+    }
+
+    /// The file was read to its end.
+    fn finish(&mut self, id: FileId, cursor: &Cursor) -> Result<(), EndpointError> {
+        let next = cursor.source().pos();
+        debug!(file = printable(cursor.source().path()), bytes = next, "read to its end");
+        let members = cursor.member().into_iter().collect();
+        self.end(Item::end(id, next, members, End::Done))
+    }
+
+    /// The file ends with `item`; those that waited for that can be read.
+    fn end(&mut self, item: Item) -> Result<(), EndpointError> {
+        let id = item.file;
+        self.queue.push(item);
+        let file = self.file(id)?;
+        (file.stage, file.cursor) = (Stage::Ended, None);
+        self.to_read.retain(|other| *other != id);
+        for (next, file) in &mut self.files {
+            if file.stage == Stage::Behind(id) {
+                file.stage = Stage::Reading;
+                self.to_read.push_back(*next);
+            }
+        }
+        Ok(())
+    }
+
+    /// Opens a file, unless it is open. `None`: a followed file that is not there now, or not the one that
+    /// was begun and has been renewed.
+    fn open(&mut self, id: FileId) -> Result<Option<Box<Cursor>>, EndpointError> {
+        let file = self.file(id)?;
+        if let Some(cursor) = file.cursor.take() {
+            return Ok(Some(cursor));
+        }
+        let (mark, name, inode) = (file.mark, file.identity.name.clone(), file.identity.inode);
+        if let Some(mark) = mark
+            && let Some(cursor) = self.replayer.take_open(inode)
+            && cursor.is_at(&name, mark.offset)
+        {
+            return Ok(Some(Box::new(cursor)));
+        }
+        let opened = match Source::open(&self.file(id)?.identity.path) {
+            Ok(opened) => opened,
+            Err(error) if self.shared.follow && is_absent(&error) => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let mut source = opened.source;
+        let tail = match mark {
+            None => {
+                let file = self.file(id)?;
+                file.identity.inode = opened.inode;
+                file.identity.head = Fingerprint::of(&opened.head);
+                Tail::at(0)
+            }
+            Some(mark) => match source.seek(mark.offset, mark.member) {
+                Ok(_) if !self.file(id)?.identity.head.begins(&opened.head) => {
+                    return self.not_the_one(id, mark);
+                }
+                // At the start of a member the bytes before cannot be seen.
+                Ok(tail) if (tail.bytes().len() as u32) < mark.tail.len => tail,
+                Ok(tail) if mark.tail.ends(tail.bytes()) => tail,
+                Ok(_) | Err(EndpointError::Data(_)) => return self.not_the_one(id, mark),
+                Err(error) => return Err(error),
+            },
+        };
+        debug!(file = printable(source.path()), offset = source.pos(), "opened");
+        let partition = Arc::new(Partition { source: name, number: None });
+        Ok(Some(Box::new(Cursor::new(partition, self.shared.rules, source, tail))))
+    }
+
+    /// A file is not the one that was begun.
+    fn not_the_one(
+        &mut self,
+        id: FileId,
+        mark: Mark,
+    ) -> Result<Option<Box<Cursor>>, EndpointError> {
+        let begun = self.file(id)?.begun(mark);
+        if !self.shared.follow {
+            return Err(refuse(&begun, Change::Replaced));
+        }
+        self.renew(id, mark.offset, accept(&begun, Change::Replaced))?;
+        Ok(None)
+    }
+
+    fn file(&mut self, id: FileId) -> Result<&mut Tracked, EndpointError> {
+        let bug = || EndpointError::Bug("a file input lost track of a file".into());
+        self.files.get_mut(&id).ok_or_else(bug)
+    }
+
+    /// Announces what the limits allow, and the end.
+    fn announce(&mut self) {
+        if !self.running {
+            return;
+        }
+        let consumer = &self.shared.consumer;
+        let announced = self.queue.announce(consumer.limits());
+        if announced.records > 0 {
+            consumer.buffered(announced);
+        }
+        let end = self.to_read.is_empty() && self.queue.is_announced() && !self.shared.follow;
+        if end && !self.ended {
+            self.ended = true;
+            consumer.eoi();
+        }
+    }
+
+    fn hand_over(&mut self, checkpoint_requested: bool) {
+        let most = self.shared.consumer.max_batch_size();
+        let records = if checkpoint_requested {
+            self.queue.records_to_checkpoint(most, self.progress.midway())
+        } else {
+            most
+        };
+        let mut batches: Vec<Batch> = Vec::new();
+        let mut ranges: Vec<(FileId, Range)> = Vec::new();
+        for item in self.queue.take(records) {
+            if let Some(file) = self.files.get(&item.file) {
+                self.progress.hand_over(&item, &file.identity, &mut ranges);
+            }
+            if item.end.is_some() {
+                self.files.remove(&item.file);
+            }
+            batches.extend(item.batch);
+        }
+        let resume = self.resume(ranges, checkpoint_requested);
+        self.shared.consumer.extended(batches, resume);
+        self.announce();
+    }
+
+    fn resume(&self, ranges: Vec<(FileId, Range)>, checkpoint_requested: bool) -> Resume {
+        let seek = || self.progress.seek().to_json();
+        match self.shared.level {
+            FaultTolerance::ExactlyOnce => {
+                let ranges: Vec<_> = ranges.into_iter().map(|(_, range)| range).collect();
+                Resume::Replay { seek: seek(), replay: ranges_to_msgpack(&ranges) }
+            }
+            // Nothing is stored at this level; only a request is worth the answer.
+            FaultTolerance::None if !checkpoint_requested => Resume::Barrier,
+            _ if self.progress.midway().is_empty() => Resume::Seek { seek: seek() },
+            _ => Resume::Barrier,
+        }
+    }
+}
+
+fn is_absent(error: &EndpointError) -> bool {
+    let EndpointError::Unavailable { source, .. } = error else { return false };
+    let error = source.downcast_ref::<std::io::Error>();
+    error.is_some_and(|error| error.kind() == std::io::ErrorKind::NotFound)
+}

@@ -1,0 +1,72 @@
+//! Every chore of the repository: `cargo xtask <verb>`, one file per verb.
+//!
+//! What CI runs is `cargo xtask ci`, and each of its stages is a verb that a person can run alone. No
+//! chore may live in a CI file or a script only.
+
+mod bench;
+mod cargo;
+mod ci;
+mod doc;
+mod examples;
+mod fmt;
+mod lint;
+mod rules;
+mod test;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// The chores of the lockgate repository. `ci` runs all that must pass before a change is good.
+#[derive(Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask")]
+struct Arguments {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    /// Run every check in turn and stop at the first that fails: fmt, rules, lint, test, examples, doc.
+    ///
+    /// Where rustfmt or clippy is not installed, that stage is skipped with a warning. Anything else that
+    /// cannot run is a failure.
+    Ci,
+    /// Run all tests of the workspace: unit, integration and documentation tests.
+    ///
+    /// They are built once, optimised and with assertions (`[profile.ci]` in Cargo.toml), because the kill
+    /// tests push hundreds of megabytes through the binary.
+    Test(test::Arguments),
+    /// Format every crate with rustfmt.
+    Fmt(fmt::Arguments),
+    /// Run clippy over everything, tests and examples included; a warning is an error.
+    Lint,
+    /// Check the house rules a program can check: dependencies, layers, layout, purity, lengths, paths.
+    Rules,
+    /// Build every example.
+    Examples,
+    /// Measure how fast lockgate is beside a loop that only splits the same file into lines.
+    Bench(bench::Arguments),
+    /// Build the documentation of the workspace; a warning is an error.
+    Doc(doc::Arguments),
+}
+
+fn main() -> ExitCode {
+    let done = match Arguments::parse().verb {
+        Verb::Ci => ci::run(),
+        Verb::Test(arguments) => test::run(&arguments),
+        Verb::Fmt(arguments) => fmt::run(&arguments),
+        Verb::Lint => lint::run(),
+        Verb::Rules => rules::run(),
+        Verb::Examples => examples::run(),
+        Verb::Bench(arguments) => bench::run(&arguments),
+        Verb::Doc(arguments) => doc::run(&arguments),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
