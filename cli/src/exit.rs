@@ -45,7 +45,11 @@ impl Failed {
 
 impl From<PipelineError> for Failed {
     fn from(error: PipelineError) -> Self {
-        Self::new(Code::Configuration, error.to_string())
+        let mut message = error.to_string();
+        if let Some(source) = std::error::Error::source(&error) {
+            message += &format!(": {source}");
+        }
+        Self::new(Code::Configuration, message)
     }
 }
 

@@ -119,15 +119,20 @@ mod tests {
         before.elapsed = Duration::from_secs(1);
         before.inputs[0].records = 500_000;
         let mut now = status();
-        insta::assert_snapshot!(line(&now, &before), @"");
+        insta::assert_snapshot!(line(&now, &before), @"step 41, checkpoint 30 | orders: 2,000,000 records, 400.00 MiB, 1,500,000/s");
         now.inputs[0].stalled = true;
         now.inputs[0].paused = vec![PauseReason::User];
         now.blocked = Some("out/orders.log: No space left on device".into());
-        insta::assert_snapshot!(line(&now, &before), @"");
+        insta::assert_snapshot!(line(&now, &before), @"step 41, checkpoint 30 | orders: 2,000,000 records, 400.00 MiB, 1,500,000/s, STALLED, paused | waiting: out/orders.log: No space left on device");
     }
 
     #[test]
     fn the_summary_counts_everything() {
-        insta::assert_snapshot!(summary("orders", &status()), @"");
+        insta::assert_snapshot!(summary("orders", &status()), @"
+        orders: 40 steps, 1 checkpoint, 2.00 s; 2 of the steps replayed
+          input   orders                2,000,000 records  400.00 MiB, 1,000,000 records/s
+                  overlong_truncated: 3
+          output  copy                  1,990,000 records  398.00 MiB, 995,000 records/s
+        ");
     }
 }

@@ -16,7 +16,7 @@ impl Terminal {
     /// Takes over standard error and starts logging to it.
     pub(crate) fn start() -> Self {
         let line = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
-        if let Ok(style) = ProgressStyle::with_template("{spinner} {msg}") {
+        if let Ok(style) = ProgressStyle::with_template("{spinner} {wide_msg}") {
             line.set_style(style);
         }
         let terminal = Self { line };

@@ -24,5 +24,5 @@ pub use sequence::{
     Action, Checkpoint, CheckpointStage, Event, Failure, JournalPart, JournaledStep, Notice,
     Outcome, PauseReason, Sequence, SequenceInput, SequenceSettings,
 };
-pub use state::{Inspection, NamedStep, Owner, State, StateError, StoredCheckpoint};
+pub use state::{Inspection, NamedPart, NamedStep, Owner, State, StateError, StoredCheckpoint};
 pub use status::{InputStatus, OutputStatus, Phase, Status};

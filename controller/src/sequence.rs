@@ -9,28 +9,32 @@
 //! at the same time; it is written when both are done with it, in order; then it leaves.
 
 mod checkpoint;
+mod ending;
 mod event;
 mod flight;
 mod input;
 #[cfg(test)]
 mod schedules;
+mod step;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
 
 use lockgate_core::{
-    Batch, BufferSize, FaultTolerance, InputReaderCommand, Part, PartDigest, ProtocolError,
-    QueueLimits, ReaderState, Resume, Step,
+    Batch, BufferSize, FaultTolerance, InputReaderCommand, ProtocolError, QueueLimits, ReaderState,
+    Resume,
 };
 use serde_json::Value as JsonValue;
 
 pub use checkpoint::CheckpointStage;
+use ending::Ending;
 pub use event::{Action, Checkpoint, Event, Failure, JournalPart, JournaledStep, Notice, Outcome};
 use flight::Flight;
 use input::Input;
 pub use input::PauseReason;
+use step::Forming;
 
 /// What the machine has to know about an input.
 #[derive(Clone, Debug)]
@@ -115,23 +119,6 @@ enum Phase {
         ending: Ending,
     },
     Done,
-}
-
-/// How a run that is about to end will end if nothing gets in the way.
-#[derive(Debug)]
-enum Ending {
-    Completed,
-    Stopped,
-    Failed(Failure),
-}
-
-/// The step being formed.
-#[derive(Debug)]
-struct Forming {
-    /// What is replayed, or `None` for a new step.
-    journaled: Option<JournaledStep>,
-    missing: BTreeSet<usize>,
-    parts: BTreeMap<usize, (Vec<Batch>, Option<Resume>)>,
 }
 
 impl Sequence {
@@ -433,53 +420,6 @@ impl Sequence {
         }
     }
 
-    fn advance_replay(&mut self, now: Duration) -> bool {
-        if self.forming.is_some() {
-            return self.complete_step(now);
-        }
-        let has_room = self.has_room();
-        let last_step = self.last_step;
-        let Phase::Replaying { steps, loading, complete, replayed } = &mut self.phase else {
-            return false;
-        };
-        if *loading || !has_room {
-            return false;
-        }
-        if let Some(step) = steps.pop_front() {
-            *replayed += 1;
-            self.ask_for_replay(now, step);
-        } else if *complete {
-            let steps = *replayed;
-            self.phase = Phase::Running;
-            if steps > 0 {
-                self.act(Action::Notify(Notice::Replayed { steps }));
-            }
-            self.checkpoint_due = now.saturating_add(self.settings.checkpoint_interval);
-            self.extend_all(now);
-        } else {
-            *loading = true;
-            self.act(Action::LoadJournal { after: last_step });
-        }
-        true
-    }
-
-    fn ask_for_replay(&mut self, now: Duration, step: JournaledStep) {
-        if step.step != self.last_step + 1 {
-            let text =
-                format!("the journal goes from step {} to step {}", self.last_step, step.step);
-            return self.done(Outcome::Failed(Failure::Bug(text)));
-        }
-        let missing = step.parts.iter().map(|part| part.input).collect();
-        for part in &step.parts {
-            let command = InputReaderCommand::Replay {
-                metadata: part.seek.clone(),
-                data: part.replay.clone(),
-            };
-            self.send(now, part.input, command);
-        }
-        self.forming = Some(Forming { journaled: Some(step), missing, parts: BTreeMap::new() });
-    }
-
     fn advance_run(&mut self, now: Duration) -> bool {
         if self.forming.is_some() {
             return self.complete_step(now);
@@ -499,163 +439,6 @@ impl Sequence {
             return true;
         }
         self.ask_for_step(now)
-    }
-
-    fn can_form(&self) -> bool {
-        let stage = matches!(
-            self.checkpoint,
-            CheckpointStage::Idle
-                | CheckpointStage::ClearingBarriers
-                | CheckpointStage::Storing { .. }
-                | CheckpointStage::Completing { .. }
-        );
-        // A failed run takes no more steps.
-        let phase =
-            matches!(self.phase, Phase::Running | Phase::Stopping { ending: Ending::Stopped });
-        stage && phase && self.forming.is_none() && self.has_room() && self.blocked == 0
-    }
-
-    fn has_room(&self) -> bool {
-        self.flight.len() < MAX_STEPS_IN_FLIGHT
-            && self.flight.bytes() <= self.settings.max_bytes_in_flight
-    }
-
-    /// When a step is cut at the latest.
-    fn cut_due(&self) -> Option<Duration> {
-        self.held_since.map(|since| since.saturating_add(self.settings.max_buffering_delay))
-    }
-
-    /// The inputs to ask for their part of the next step now; the others would answer with nothing, and
-    /// their positions do not change. Empty if no step is due.
-    fn due_inputs(&self, now: Duration) -> BTreeSet<usize> {
-        let mut due = BTreeSet::new();
-        if !self.can_form() {
-            return due;
-        }
-        // A reader at a barrier with nothing left may have found a better position at the end.
-        due.extend(self.barriers.iter().filter(|input| self.inputs[**input].is_done()));
-        if self.checkpoint != CheckpointStage::ClearingBarriers {
-            if matches!(self.phase, Phase::Running) && self.step_is_due(now, &self.holding) {
-                due.extend(&self.holding);
-            }
-            return due;
-        }
-        // Those at a barrier go on at once.
-        due.extend(self.holding.intersection(&self.barriers));
-        match &self.phase {
-            // Under exactly-once there are no barriers, but places where resuming is cheap.
-            Phase::Running if self.settings.level == FaultTolerance::ExactlyOnce => {
-                due.extend(&self.holding);
-            }
-            // One that got away from a barrier stays where it is; one that knows none may go on.
-            Phase::Running => {
-                let mut going_on = self.holding.clone();
-                going_on.retain(|input| !self.inputs[*input].has_barriers);
-                if self.step_is_due(now, &going_on) {
-                    due.extend(going_on);
-                }
-            }
-            _ => {}
-        }
-        due
-    }
-
-    /// Whether it is time for a step of the inputs in `from`, which hold something.
-    fn step_is_due(&self, now: Duration, from: &BTreeSet<usize>) -> bool {
-        let held: u64 = from.iter().map(|input| self.held(*input).records).sum();
-        let enough = held >= self.settings.min_batch_records;
-        let late = || self.cut_due().is_some_and(|due| due <= now);
-        let no_more = || from.iter().any(|input| self.inputs[*input].is_half_full());
-        !from.is_empty() && (enough || late() || no_more())
-    }
-
-    fn ask_for_step(&mut self, now: Duration) -> bool {
-        let asked = self.due_inputs(now);
-        if asked.is_empty() {
-            return false;
-        }
-        let checkpoint_requested = self.checkpoint == CheckpointStage::ClearingBarriers;
-        for input in &asked {
-            self.send(now, *input, InputReaderCommand::Queue { checkpoint_requested });
-        }
-        // What is left out of this step still waits.
-        let waits = |input: &usize| !asked.contains(input) && !self.inputs[*input].has_barriers;
-        if !self.holding.iter().any(waits) {
-            self.held_since = None;
-        }
-        self.forming = Some(Forming { journaled: None, missing: asked, parts: BTreeMap::new() });
-        true
-    }
-
-    /// The step exists when the last part has come.
-    fn complete_step(&mut self, now: Duration) -> bool {
-        let Some(forming) = self.forming.take_if(|forming| forming.missing.is_empty()) else {
-            return false;
-        };
-        let number = self.last_step + 1;
-        // What is left was buffered at the latest now.
-        self.held_since = (!self.holding.is_empty()).then(|| self.held_since.unwrap_or(now));
-        let journals = self.settings.level == FaultTolerance::ExactlyOnce;
-        let mut parts = Vec::with_capacity(forming.parts.len());
-        let mut journal = Vec::new();
-        let mut bytes = 0;
-        let mut expected = forming.journaled.iter().flat_map(|step| &step.parts);
-        for (input, (batches, resume)) in forming.parts {
-            bytes += batches.iter().map(Batch::bytes).sum::<u64>();
-            match resume {
-                None => {
-                    let digest = PartDigest::of(&batches);
-                    let Some(part) = expected.next().filter(|part| part.input == input) else {
-                        let text = format!("step {number} was replayed by other inputs than asked");
-                        self.done(Outcome::Failed(Failure::Bug(text)));
-                        return true;
-                    };
-                    if digest != part.digest {
-                        let seek = part.seek.clone();
-                        let (journaled, replayed) = (part.digest, digest);
-                        let step = number;
-                        let failure = Failure::Diverged { step, input, seek, journaled, replayed };
-                        self.done(Outcome::Failed(failure));
-                        return true;
-                    }
-                    self.inputs[input].seek = Some(part.seek.clone());
-                }
-                Some(resume) => {
-                    self.take_position(now, input, &resume);
-                    if let (true, Resume::Replay { seek, replay }) = (journals, resume) {
-                        let digest = PartDigest::of(&batches);
-                        journal.push(JournalPart { input, seek, replay, digest });
-                    }
-                }
-            }
-            parts.push(Part { input, batches });
-        }
-        self.last_step = number;
-        let durable = forming.journaled.is_some() || !journals;
-        self.flight.push(number, bytes, durable);
-        if !durable {
-            self.act(Action::Journal(JournaledStep { step: number, parts: journal }));
-        }
-        self.act(Action::Step(Step { number, parts }));
-        if self.checkpoint == CheckpointStage::ClearingBarriers && self.barriers.is_empty() {
-            self.checkpoint.advance(CheckpointStage::Draining);
-        }
-        true
-    }
-
-    fn take_position(&mut self, now: Duration, input: usize, resume: &Resume) {
-        if let Some(seek) = resume.seek() {
-            self.barriers.remove(&input);
-            self.inputs[input].seek = Some(seek.clone());
-        } else if self.settings.level > FaultTolerance::None {
-            self.barriers.insert(input);
-            self.inputs[input].has_barriers = true;
-            // Even when stopping it must read on until it reaches a position that it can come back to.
-            let paused = matches!(self.reader_state(input), ReaderState::Paused { .. });
-            if paused && self.is_stopping() && self.inputs[input].pauses.is_empty() {
-                self.send(now, input, InputReaderCommand::Extend);
-            }
-        }
     }
 
     fn extend_all(&mut self, now: Duration) {
@@ -695,70 +478,6 @@ impl Sequence {
         if waits && wanted && self.inputs[input].pauses.is_empty() {
             self.send(now, input, InputReaderCommand::Extend);
         }
-    }
-
-    /// Wants no more input: steps under way are finished, barriers cleared, a last checkpoint taken.
-    fn stop(&mut self, now: Duration, ending: Ending) {
-        self.stop_deadline.get_or_insert(now.saturating_add(self.settings.shutdown_timeout));
-        if self.is_stopping() {
-            return;
-        }
-        let failed = matches!(ending, Ending::Failed(_));
-        if self.is_replaying() || failed {
-            // A step that lacks a part does not exist: nothing of it is journaled or written.
-            self.forming = None;
-        }
-        self.phase = Phase::Stopping { ending };
-        for input in 0..self.inputs.len() {
-            let reads_on = !failed && self.barriers.contains(&input);
-            if matches!(self.inputs[input].protocol.state(), ReaderState::Running { .. })
-                && !reads_on
-            {
-                self.send(now, input, InputReaderCommand::Pause);
-            }
-        }
-    }
-
-    fn fail(&mut self, now: Duration, failure: Failure) {
-        match &mut self.phase {
-            // The failure during a stop is what people must know.
-            Phase::Stopping { ending } | Phase::Ending { ending } => {
-                if !matches!(ending, Ending::Failed(_)) {
-                    *ending = Ending::Failed(failure);
-                }
-                self.forming = None;
-            }
-            Phase::Finishing => self.phase = Phase::Ending { ending: Ending::Failed(failure) },
-            _ => self.stop(now, Ending::Failed(failure)),
-        }
-    }
-
-    fn take_ending(&mut self) -> Option<Ending> {
-        match std::mem::replace(&mut self.phase, Phase::Done) {
-            Phase::Stopping { ending } | Phase::Ending { ending } => Some(ending),
-            _ => None,
-        }
-    }
-
-    fn end(&mut self) {
-        let outcome = match self.take_ending() {
-            Some(Ending::Completed) => Outcome::Completed,
-            Some(Ending::Stopped) => Outcome::Stopped,
-            Some(Ending::Failed(failure)) => Outcome::Failed(failure),
-            None => Outcome::Failed(Failure::Bug("the run ended without a reason".into())),
-        };
-        self.done(outcome);
-    }
-
-    fn done(&mut self, outcome: Outcome) {
-        self.phase = Phase::Done;
-        for input in 0..self.inputs.len() {
-            let reader = &mut self.inputs[input].protocol;
-            if reader.send(&InputReaderCommand::Disconnect).is_ok() {
-                self.act(Action::Send { input, command: InputReaderCommand::Disconnect });
-            }
-        }
-        self.act(Action::Done(outcome));
     }
 
     fn send(&mut self, now: Duration, input: usize, command: InputReaderCommand) {

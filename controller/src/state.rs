@@ -4,6 +4,8 @@
 //! instead of believed.
 //! Not here: when to write ([`Sequence`](crate::Sequence)) and on which thread (`journal.rs`).
 
+mod error;
+mod reader;
 mod rows;
 mod schema;
 
@@ -11,97 +13,16 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use lockgate_core::PartDigest;
-use rusqlite::{Connection, OpenFlags, OptionalExtension, Transaction, params};
+use rusqlite::{Connection, OpenFlags, Transaction, params};
 use serde_json::Value as JsonValue;
 
 use crate::lock::{LockError, StateLock};
 use crate::sequence::{Checkpoint, JournalPart, JournaledStep};
-use rows::{decode_json, decode_msgpack, encode_msgpack, seal};
+pub use error::StateError;
+use reader::Reader;
+use rows::{encode_msgpack, seal};
 
-/// The version of the database's layout.
-const FORMAT: &str = "1";
 const DATABASE: &str = "state.db";
-
-/// What is wrong with a state directory.
-#[derive(Debug, thiserror::Error)]
-pub enum StateError {
-    /// Another process works on it.
-    #[error(
-        "state directory {path} is in use by process {holder}; \
-         wait for it to end, or give this run another --state-dir"
-    )]
-    InUse {
-        /// The directory.
-        path: PathBuf,
-        /// The other process: number and name.
-        holder: String,
-    },
-    /// There is none where one was expected.
-    #[error("{path} is not a state directory: it has no {DATABASE}")]
-    Missing {
-        /// The directory.
-        path: PathBuf,
-    },
-    /// It is damaged.
-    #[error(
-        "state directory {path}: {what}; nothing was changed: restore the directory from a copy, \
-         or remove it to start from the beginning"
-    )]
-    Damaged {
-        /// The directory.
-        path: PathBuf,
-        /// What is damaged.
-        what: String,
-    },
-    /// Another version of lockgate wrote it.
-    #[error("state directory {path} has format {found}, this program reads format {FORMAT}")]
-    Format {
-        /// The directory.
-        path: PathBuf,
-        /// What it has.
-        found: String,
-    },
-    /// The pipeline is not the one that the directory belongs to.
-    #[error(
-        "the pipeline is not the one that state directory {path} belongs to:\n{}\n\
-         run the old pipeline to its end, give this one another --state-dir, or go on from the stored \
-         positions with --accept-changes",
-        changes.join("\n")
-    )]
-    Changed {
-        /// The directory.
-        path: PathBuf,
-        /// One line per difference.
-        changes: Vec<String>,
-    },
-    /// The journal needs an input that the pipeline does not have any more.
-    #[error(
-        "state directory {path}: journaled steps need the input {input:?}, which the pipeline does not \
-         have; run it once more with that input"
-    )]
-    InputGone {
-        /// The directory.
-        path: PathBuf,
-        /// The input.
-        input: String,
-    },
-    /// The disk is full; nothing was changed.
-    #[error("state directory {path}: the disk is full")]
-    Full {
-        /// The directory.
-        path: PathBuf,
-    },
-    /// The disk or the database failed.
-    #[error("state directory {path}: {what}: {source}")]
-    Storage {
-        /// The directory.
-        path: PathBuf,
-        /// What was tried.
-        what: &'static str,
-        /// Why it failed.
-        source: lockgate_core::BoxError,
-    },
-}
 
 /// The last checkpoint, by names.
 #[derive(Clone, Debug, PartialEq)]
@@ -118,8 +39,27 @@ pub struct StoredCheckpoint {
     pub outputs: BTreeMap<String, JsonValue>,
 }
 
-/// A journaled step, with the names of the inputs.
-pub type NamedStep = (u64, Vec<(String, JournalPart)>);
+/// A journaled step, whoever's it is.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NamedStep {
+    /// Its number.
+    pub step: u64,
+    /// What each input gave.
+    pub parts: Vec<NamedPart>,
+}
+
+/// One input's part of a journaled step. See [`JournalPart`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct NamedPart {
+    /// The input's name.
+    pub input: String,
+    /// Where the reader stood after the step.
+    pub seek: JsonValue,
+    /// What the step consists of.
+    pub replay: rmpv::Value,
+    /// Count and hash of the records.
+    pub digest: PartDigest,
+}
 
 /// A look into a state directory, without changing it.
 #[derive(Clone, Debug, PartialEq)]
@@ -128,7 +68,7 @@ pub struct Inspection {
     pub pipeline: String,
     /// The last checkpoint; `None` if the first was never reached.
     pub checkpoint: Option<StoredCheckpoint>,
-    /// Name of the input and its part, for each journaled step.
+    /// The journaled steps, in order.
     pub journal: Vec<NamedStep>,
 }
 
@@ -243,25 +183,20 @@ impl State {
     /// If a row is damaged, or belongs to an input that is gone.
     pub fn journaled(&self, after: u64, limit: u32) -> Result<Vec<JournaledStep>, StateError> {
         let steps = self.reader().journal(after, limit)?;
-        let number = |name: &str| {
-            let place = self.inputs.iter().position(|input| input == name);
-            place.ok_or_else(|| StateError::InputGone {
-                path: self.path.clone(),
-                input: name.into(),
-            })
+        let numbered = |part: NamedPart| {
+            let NamedPart { input: name, seek, replay, digest } = part;
+            let input = self.inputs.iter().position(|input| *input == name);
+            let input = input
+                .ok_or_else(|| StateError::InputGone { path: self.path.clone(), input: name })?;
+            Ok(JournalPart { input, seek, replay, digest })
         };
-        steps
-            .into_iter()
-            .map(|(step, parts)| {
-                let parts = parts
-                    .into_iter()
-                    .map(|(name, part)| Ok(JournalPart { input: number(&name)?, ..part }))
-                    .collect::<Result<Vec<_>, StateError>>();
-                let mut parts = parts?;
-                parts.sort_by_key(|part| part.input);
-                Ok(JournaledStep { step, parts })
-            })
-            .collect()
+        let numbered = |NamedStep { step, parts }| {
+            let parts: Result<Vec<_>, StateError> = parts.into_iter().map(numbered).collect();
+            let mut parts = parts?;
+            parts.sort_by_key(|part| part.input);
+            Ok(JournaledStep { step, parts })
+        };
+        steps.into_iter().map(numbered).collect()
     }
 
     /// Makes `steps` durable, all or none.
@@ -414,135 +349,6 @@ fn in_transaction(
         transaction.commit()
     };
     attempt().map_err(|error| schema::classify(path, what, error))
-}
-
-/// Reads rows and checks their seals.
-struct Reader<'a> {
-    path: &'a Path,
-    database: &'a Connection,
-}
-
-type JournalRow = (u64, String, String, Vec<u8>, u64, u64, i64);
-
-impl Reader<'_> {
-    fn meta(&self, key: &str) -> Result<Option<String>, StateError> {
-        self.database
-            .query_row("SELECT value FROM meta WHERE key = ?1", [key], |row| row.get(0))
-            .optional()
-            .map_err(|error| schema::classify(self.path, "reading it", error))
-    }
-
-    fn checkpoint(&self) -> Result<Option<StoredCheckpoint>, StateError> {
-        let row = self.database.query_row(
-            "SELECT step, stored_at_ms, circuit, seal FROM checkpoint",
-            [],
-            |row| {
-                let (step, at): (i64, i64) = (row.get(0)?, row.get(1)?);
-                let (circuit, seal): (Vec<u8>, i64) = (row.get(2)?, row.get(3)?);
-                Ok((step.cast_unsigned(), at.cast_unsigned(), circuit, seal))
-            },
-        );
-        let row =
-            row.optional().map_err(|error| schema::classify(self.path, "reading it", error))?;
-        let Some((step, stored_at_ms, circuit, stored_seal)) = row else { return Ok(None) };
-        if seal(&[&step.to_le_bytes(), &stored_at_ms.to_le_bytes(), &circuit]) != stored_seal {
-            return Err(self.damaged(format!("the checkpoint at step {step} is damaged")));
-        }
-        let (mut inputs, mut outputs) = (BTreeMap::new(), BTreeMap::new());
-        for (kind, name, position) in self.positions(step)? {
-            let what = || format!("the position of {kind} {name}");
-            let decoded = position.map(|text| decode_json(&text)).transpose();
-            let decoded =
-                decoded.map_err(|_| self.damaged(format!("{} cannot be read", what())))?;
-            match (kind.as_str(), decoded) {
-                ("input", position) => {
-                    inputs.insert(name, position);
-                }
-                (_, Some(position)) => {
-                    outputs.insert(name, position);
-                }
-                (_, None) => return Err(self.damaged(format!("{} is missing", what()))),
-            }
-        }
-        Ok(Some(StoredCheckpoint { step, stored_at_ms, circuit, inputs, outputs }))
-    }
-
-    fn positions(&self, step: u64) -> Result<Vec<(String, String, Option<String>)>, StateError> {
-        type Row = (String, String, Option<String>, i64);
-        let query = || {
-            let mut statement =
-                self.database.prepare("SELECT kind, name, position, seal FROM position")?;
-            let rows = statement
-                .query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)))?;
-            rows.collect::<rusqlite::Result<Vec<Row>>>()
-        };
-        let rows = query().map_err(|error| schema::classify(self.path, "reading it", error))?;
-        rows.into_iter()
-            .map(|(kind, name, position, stored_seal)| {
-                let text = position.as_deref().unwrap_or_default();
-                let fields: [&[u8]; 4] =
-                    [&step.to_le_bytes(), kind.as_bytes(), name.as_bytes(), text.as_bytes()];
-                match seal(&fields) == stored_seal {
-                    true => Ok((kind, name, position)),
-                    false => Err(self.damaged(format!("the position of {kind} {name} is damaged"))),
-                }
-            })
-            .collect()
-    }
-
-    fn journal(&self, after: u64, limit: u32) -> Result<Vec<NamedStep>, StateError> {
-        let query = || {
-            let mut statement = self.database.prepare_cached(
-                "SELECT step, input, seek, replay, records, hash, seal FROM journal
-                 WHERE step IN (SELECT DISTINCT step FROM journal WHERE step > ?1 ORDER BY step LIMIT ?2)
-                 ORDER BY step, input",
-            )?;
-            let rows = statement.query_map(params![after.cast_signed(), limit], |row| {
-                let step: i64 = row.get(0)?;
-                let (records, hash): (i64, i64) = (row.get(4)?, row.get(5)?);
-                let (records, hash) = (records.cast_unsigned(), hash.cast_unsigned());
-                let texts = (row.get(1)?, row.get(2)?, row.get(3)?);
-                Ok((step.cast_unsigned(), texts.0, texts.1, texts.2, records, hash, row.get(6)?))
-            })?;
-            rows.collect::<rusqlite::Result<Vec<JournalRow>>>()
-        };
-        let rows = query().map_err(|error| schema::classify(self.path, "reading it", error))?;
-        let mut steps: Vec<NamedStep> = Vec::new();
-        for row in rows {
-            let (step, input, part) = self.journal_part(row)?;
-            match steps.last_mut() {
-                Some((last, parts)) if *last == step => parts.push((input, part)),
-                _ => steps.push((step, vec![(input, part)])),
-            }
-        }
-        Ok(steps)
-    }
-
-    fn journal_part(&self, row: JournalRow) -> Result<(u64, String, JournalPart), StateError> {
-        let (step, input, seek, replay, records, hash, stored_seal) = row;
-        let damaged =
-            || self.damaged(format!("the journal of step {step}, input {input} is damaged"));
-        let fields: [&[u8]; 6] = [
-            &step.to_le_bytes(),
-            input.as_bytes(),
-            seek.as_bytes(),
-            &replay,
-            &records.to_le_bytes(),
-            &hash.to_le_bytes(),
-        ];
-        if seal(&fields) != stored_seal {
-            return Err(damaged());
-        }
-        let seek = decode_json(&seek).map_err(|_| damaged())?;
-        let replay = decode_msgpack(&replay).ok_or_else(damaged)?;
-        let digest = PartDigest { records, hash };
-        // The input's number is known only to the pipeline that opens the state.
-        Ok((step, input, JournalPart { input: usize::MAX, seek, replay, digest }))
-    }
-
-    fn damaged(&self, what: String) -> StateError {
-        StateError::Damaged { path: self.path.into(), what }
-    }
 }
 
 #[cfg(test)]

@@ -178,7 +178,7 @@ fn a_journal_from_before_a_change_of_delivery_is_not_replayed() {
     run(pipeline(Delivery::ExactlyOnce, 1, 20)).unwrap_err();
     let journal = State::inspect(dir.path()).unwrap().journal;
     let status = run(pipeline(Delivery::AtLeastOnce, 100, u64::MAX - 1)).unwrap();
-    let last = journal.last().map(|(step, _)| *step);
+    let last = journal.last().map(|last| last.step);
     assert!(last > Some(status.step), "a step must be left that no checkpoint covers: {last:?}");
     assert_eq!(output.values(), expected(100));
     run(pipeline(Delivery::ExactlyOnce, 100, u64::MAX - 1)).unwrap();

@@ -4,12 +4,16 @@
 //! batches they came in: whatever adjoins in the source is one run, however it was cut. For a file a run
 //! is hashed as it lies in memory, at the speed of xxh3 over large blocks.
 
+use std::hash::Hasher;
 use std::sync::Arc;
 
-use xxhash_rust::xxh3::Xxh3;
+use twox_hash::XxHash3_64;
 
 use crate::batch::{Batch, Framing};
 use crate::record::{Partition, Record};
+
+/// How many small pieces are gathered before they are hashed.
+const SMALL_BYTES: usize = 4096;
 
 /// Count and hash of one input's part of a step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -32,7 +36,9 @@ impl PartDigest {
 /// Computes a [`PartDigest`] batch by batch.
 #[derive(Default)]
 pub struct PartHasher {
-    state: Xxh3,
+    state: XxHash3_64,
+    /// Small pieces, gathered because a call of the hash costs more than a short copy.
+    small: Vec<u8>,
     records: u64,
     /// The run that the next record may continue.
     run: Option<Run>,
@@ -58,7 +64,7 @@ impl PartHasher {
         match batch.framed() {
             Some((framing, bytes)) => {
                 self.continue_spans(batch.partition(), framing, offset, bytes.len() as u64);
-                self.state.update(bytes);
+                self.feed(bytes);
             }
             None => {
                 self.continue_rows(batch.partition());
@@ -70,8 +76,9 @@ impl PartHasher {
     /// The digest of everything added.
     pub fn finish(mut self) -> PartDigest {
         self.end_run();
-        self.state.update(&self.records.to_le_bytes());
-        PartDigest { records: self.records, hash: self.state.digest() }
+        self.feed(&self.records.to_le_bytes());
+        self.flush();
+        PartDigest { records: self.records, hash: self.state.finish() }
     }
 
     fn continue_spans(&mut self, partition: &Arc<Partition>, framing: Framing, at: u64, len: u64) {
@@ -88,7 +95,7 @@ impl PartHasher {
             Framing::Length32 => 2,
         };
         self.begin_run(partition, tag);
-        self.state.update(&at.to_le_bytes());
+        self.feed(&at.to_le_bytes());
         let spans = Some(SpanRun { framing, start: at, end: at + len });
         self.run = Some(Run { partition: partition.clone(), spans });
     }
@@ -105,35 +112,49 @@ impl PartHasher {
 
     fn begin_run(&mut self, partition: &Partition, tag: u8) {
         self.end_run();
-        self.state.update(&[tag]);
+        self.feed(&[tag]);
         self.field(Some(partition.source.as_bytes()));
-        self.state.update(&partition.number.map_or(u64::MAX, u64::from).to_le_bytes());
+        self.feed(&partition.number.map_or(u64::MAX, u64::from).to_le_bytes());
     }
 
     fn end_run(&mut self) {
         if let Some(Run { spans: Some(run), .. }) = self.run.take() {
-            self.state.update(&(run.end - run.start).to_le_bytes());
+            self.feed(&(run.end - run.start).to_le_bytes());
         }
     }
 
     fn row(&mut self, record: &Record<'_>) {
-        self.state.update(&record.offset.to_le_bytes());
-        self.state.update(&[u8::from(record.timestamp_ms.is_some())]);
-        self.state.update(&record.timestamp_ms.unwrap_or_default().to_le_bytes());
+        self.feed(&record.offset.to_le_bytes());
+        self.feed(&[u8::from(record.timestamp_ms.is_some())]);
+        self.feed(&record.timestamp_ms.unwrap_or_default().to_le_bytes());
         self.field(record.key);
         self.field(record.value);
-        self.state.update(&(record.headers.len() as u64).to_le_bytes());
+        self.feed(&(record.headers.len() as u64).to_le_bytes());
         for header in record.headers.iter() {
             self.field(Some(header.name));
             self.field(header.value);
         }
     }
 
+    fn feed(&mut self, bytes: &[u8]) {
+        if self.small.len() + bytes.len() <= SMALL_BYTES {
+            self.small.extend_from_slice(bytes);
+        } else {
+            self.flush();
+            self.state.write(bytes);
+        }
+    }
+
+    fn flush(&mut self) {
+        self.state.write(&self.small);
+        self.small.clear();
+    }
+
     /// Length first, so that neighbouring fields cannot trade bytes; an absent field has its own length.
     fn field(&mut self, bytes: Option<&[u8]>) {
         let len = bytes.map_or(u64::MAX, |bytes| bytes.len() as u64);
-        self.state.update(&len.to_le_bytes());
-        self.state.update(bytes.unwrap_or_default());
+        self.feed(&len.to_le_bytes());
+        self.feed(bytes.unwrap_or_default());
     }
 }
 

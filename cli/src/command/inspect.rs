@@ -2,8 +2,9 @@
 
 use std::fmt::Write;
 use std::path::Path;
+use std::time::{Duration, UNIX_EPOCH};
 
-use lockgate_controller::{Inspection, State};
+use lockgate_controller::{Inspection, NamedPart, NamedStep, State};
 use serde_json::{Value as JsonValue, json};
 
 use super::print;
@@ -40,15 +41,14 @@ fn to_text(inspection: &Inspection) -> String {
         }
     };
     let _ = match (inspection.journal.first(), inspection.journal.last()) {
-        (Some((first, _)), Some((last, _))) => {
-            writeln!(text, "journal     steps {first} to {last}")
+        (Some(first), Some(last)) => {
+            writeln!(text, "journal     steps {} to {}", first.step, last.step)
         }
         _ => writeln!(text, "journal     empty"),
     };
-    for (step, parts) in &inspection.journal {
-        for (input, part) in parts {
-            let (records, hash) = (part.digest.records, part.digest.hash);
-            let seek = &part.seek;
+    for NamedStep { step, parts } in &inspection.journal {
+        for NamedPart { input, seek, digest, .. } in parts {
+            let (records, hash) = (digest.records, digest.hash);
             let _ = writeln!(
                 text,
                 "  step {step}  {input}: {records} records, hash {hash:016x}, then at {seek}"
@@ -68,33 +68,20 @@ fn to_json(inspection: &Inspection) -> JsonValue {
             "outputs": checkpoint.outputs,
         })
     });
-    let part = |(input, part): &(String, lockgate_controller::JournalPart)| {
+    let part = |part: &NamedPart| {
         json!({
-            "input": input,
+            "input": part.input,
             "records": part.digest.records,
             "hash": format!("{:016x}", part.digest.hash),
             "seek": part.seek,
         })
     };
-    let journal: Vec<_> = (inspection.journal.iter())
-        .map(|(step, parts)| json!({ "step": step, "parts": parts.iter().map(part).collect::<Vec<_>>() }))
-        .collect();
+    let step = |NamedStep { step, parts }: &NamedStep| json!({ "step": step, "parts": parts.iter().map(part).collect::<Vec<_>>() });
+    let journal: Vec<_> = inspection.journal.iter().map(step).collect();
     json!({ "pipeline": inspection.pipeline, "checkpoint": checkpoint, "journal": journal })
 }
 
 /// Milliseconds since the Unix epoch as date and time in UTC.
 fn utc(ms: u64) -> String {
-    let (days, second) = (ms / 86_400_000, ms / 1000 % 86_400);
-    // Civil date from days: eras of 400 years that begin in March.
-    let shifted = days + 719_468;
-    let (era, day_of_era) = (shifted / 146_097, shifted % 146_097);
-    let year_of_era =
-        (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted_month = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * shifted_month + 2) / 5 + 1;
-    let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
-    let year = era * 400 + year_of_era + u64::from(month <= 2);
-    let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);
-    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
+    humantime::format_rfc3339_seconds(UNIX_EPOCH + Duration::from_millis(ms)).to_string()
 }

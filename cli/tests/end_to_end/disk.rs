@@ -4,10 +4,9 @@ use std::fs;
 use std::process::Command;
 
 use crate::data;
-use crate::site::Site;
+use crate::site::{Running, Site};
 
-/// A file system of a few megabytes at a folder of the site. Mounting needs a right that not every user
-/// has; a user name space gives it.
+/// A file system of a few megabytes at a folder of the site. Mounting it takes root.
 struct SmallDisk<'a> {
     site: &'a Site,
 }
@@ -69,13 +68,13 @@ fn a_full_disk_is_waited_for_and_leaves_no_trace() {
     );
 }
 
-/// Stopped while it waits for space, it ends in time, says so, and goes on later.
-#[test]
-fn a_stop_while_the_disk_is_full_ends_and_the_next_run_goes_on() {
-    let site = Site::new(
-        "name: full\nshutdown_timeout: 500ms\ninputs: {all: {file: {paths: in.log}}}\n\
-         outputs: {out: {file: {path: small/out/all.log}}}\n",
-    );
+const STOPPED: &str = "name: full\nshutdown_timeout: 500ms\ninputs: {all: {file: {paths: in.log}}}\n\
+                       outputs: {out: {file: {path: small/out/all.log}}}\n";
+
+/// Starts a run that fills the disk, does `stop` to it while it waits for space, and checks that it ends
+/// with 75, saying `said`, and that the next run goes on.
+fn stopped_on_a_full_disk(pipeline: &str, stop: impl FnOnce(&mut Running), said: &str) {
+    let site = Site::new(pipeline);
     let expected = data::lines("x", 15 << 20, 1);
     site.write("in.log", &expected);
     let disk = SmallDisk::mount(&site, 24);
@@ -83,12 +82,31 @@ fn a_stop_while_the_disk_is_full_ends_and_the_next_run_goes_on() {
     let mut running = site.start();
     let waits = running.until(|| running_log(&site).contains("paused until there is space"));
     assert!(waits, "{}", running.stderr());
-    running.signal("TERM");
+    stop(&mut running);
     let ended = running.end();
     assert_eq!(ended.code, 75, "{}", ended.stderr);
-    assert!(ended.stderr.contains("without a last checkpoint"), "{}", ended.stderr);
+    assert!(ended.stderr.contains(said), "{}", ended.stderr);
     fs::remove_file(site.path("small/ballast")).unwrap();
     site.run();
     assert!(site.read("small/out/all.log") == expected, "the output differs");
     drop(disk);
+}
+
+/// Stopped while it waits for space, it ends in time, says so, and goes on later.
+#[test]
+fn a_stop_while_the_disk_is_full_ends_and_the_next_run_goes_on() {
+    let stop = |running: &mut Running| running.signal("TERM");
+    stopped_on_a_full_disk(STOPPED, stop, "without a last checkpoint");
+}
+
+#[test]
+fn a_second_signal_ends_at_once() {
+    let stop = |running: &mut Running| {
+        running.signal("TERM");
+        let log = running.log();
+        assert!(running.until(|| fs::read_to_string(&log).unwrap().contains("stopping in order")));
+        running.signal("INT");
+    };
+    let pipeline = STOPPED.replace("500ms", "1h");
+    stopped_on_a_full_disk(&pipeline, stop, "ended at once by a second signal");
 }

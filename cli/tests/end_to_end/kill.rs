@@ -102,7 +102,7 @@ fn two_kills_in_a_row_before_any_new_step_do_not_show() {
     let expected = three_files(&site, MIB);
     let last_step = || {
         let inspection = State::inspect(&site.path(".lockgate/killed")).unwrap();
-        inspection.journal.last().map(|(step, _)| *step).or(inspection.checkpoint.map(|c| c.step))
+        inspection.journal.last().map(|last| last.step).or(inspection.checkpoint.map(|c| c.step))
     };
     let mut random = Seeded(31);
     let (mut doubles, mut round) = (0, 0);

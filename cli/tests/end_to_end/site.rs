@@ -151,8 +151,13 @@ impl Running {
         assert!(status.success());
     }
 
+    /// Where its standard error goes.
+    pub(crate) fn log(&self) -> PathBuf {
+        self.folder.join("stderr.log")
+    }
+
     pub(crate) fn stderr(&self) -> String {
-        fs::read_to_string(self.folder.join("stderr.log")).unwrap_or_default()
+        fs::read_to_string(self.log()).unwrap_or_default()
     }
 }
 

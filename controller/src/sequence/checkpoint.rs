@@ -5,7 +5,8 @@ use std::time::Duration;
 use lockgate_core::FaultTolerance;
 use serde_json::Value as JsonValue;
 
-use super::{Action, Checkpoint, Ending, Phase, Sequence};
+use super::ending::Ending;
+use super::{Action, Checkpoint, Phase, Sequence};
 
 /// How far a checkpoint has come. The stages follow each other in this order, and read as one sentence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

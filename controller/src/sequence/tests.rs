@@ -1,11 +1,12 @@
 //! Traces of commands, as people read them: the machine with the in-memory reader and output, in
 //! virtual time, without a thread.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use lockgate_core::{
     Circuit, EndpointError, InputConsumer, InputEndpoint, InputReader, MemoryInput, MemoryOutput,
-    MemoryRecord, Output, PassThrough, StepOutput, count,
+    MemoryRecord, Output, PartDigest, PassThrough, StepOutput, count,
 };
 
 use super::*;

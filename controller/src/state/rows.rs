@@ -1,16 +1,18 @@
 //! How fields lie in a row, and the hash that seals it.
 
+use std::hash::Hasher;
+
 use serde_json::Value as JsonValue;
-use xxhash_rust::xxh3::Xxh3;
+use twox_hash::XxHash3_64;
 
 /// xxh3 over the fields, each after its length.
 pub(super) fn seal(fields: &[&[u8]]) -> i64 {
-    let mut hasher = Xxh3::new();
+    let mut hasher = XxHash3_64::default();
     for field in fields {
-        hasher.update(&(field.len() as u64).to_le_bytes());
-        hasher.update(field);
+        hasher.write(&(field.len() as u64).to_le_bytes());
+        hasher.write(field);
     }
-    hasher.digest().cast_signed()
+    hasher.finish().cast_signed()
 }
 
 pub(super) fn decode_json(text: &str) -> serde_json::Result<JsonValue> {

@@ -6,7 +6,10 @@ use std::path::Path;
 
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
-use super::{DATABASE, FORMAT, StateError};
+use super::{DATABASE, StateError};
+
+/// The version of the layout.
+pub(super) const FORMAT: &str = "1";
 
 const TABLES: &str = "
     CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;

@@ -224,7 +224,7 @@ fn inspection_works_beside_a_running_pipeline() {
     let inspection = State::inspect(dir.path()).unwrap();
     assert_eq!(inspection.pipeline, "shop");
     assert_eq!(inspection.checkpoint, state.checkpoint().unwrap());
-    assert_eq!(inspection.journal[0].1[0].0, "returns");
+    assert_eq!(inspection.journal[0].parts[0].input, "returns");
 }
 
 /// A checkpoint stored between two reads of an inspection once looked like damage.

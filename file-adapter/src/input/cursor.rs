@@ -37,6 +37,8 @@ pub(super) struct Reading {
     pub(super) applied: Vec<Applied>,
     /// There is nothing more for now.
     pub(super) at_end: bool,
+    /// On the way to the place where to go on it was seen that the file is not the one that was begun.
+    pub(super) is_another: bool,
 }
 
 /// Where reading has to stop.
@@ -53,12 +55,14 @@ pub(super) enum Until {
 /// A file that is being read.
 ///
 /// **Invariant:** `unfinished` holds the bytes between [`position`](Self::position) and `source.pos()`,
-/// unless an overlong record is being passed over.
+/// unless an overlong record is being passed over, or the position has not been reached yet.
 pub(super) struct Cursor {
     partition: Arc<Partition>,
     rules: Rules,
     source: Source,
     splitter: Splitter,
+    /// The last bytes before the position, as long as that has not been reached.
+    expected: Option<Fingerprint>,
     unfinished: Vec<u8>,
     /// The kept part of the overlong record that is being passed over.
     kept: Option<Batch>,
@@ -70,21 +74,47 @@ pub(super) struct Cursor {
 }
 
 impl Cursor {
-    /// Reads from where `source` stands, which must be the start of a record. `tail` holds the last bytes
-    /// before.
-    pub(super) fn new(partition: Arc<Partition>, rules: Rules, source: Source, tail: Tail) -> Self {
-        let position = source.pos();
+    /// Reads from the beginning.
+    pub(super) fn new(partition: Arc<Partition>, rules: Rules, source: Source) -> Self {
+        debug_assert_eq!(source.pos(), 0, "not at the beginning");
         Self {
             partition,
             rules,
             source,
             splitter: Splitter::new(rules),
+            expected: None,
             unfinished: Vec::new(),
             kept: None,
             members: VecDeque::new(),
-            tail,
-            position,
+            tail: Tail::at(0),
+            position: 0,
         }
+    }
+
+    /// Goes on from `mark`. Getting there may take several reads that give nothing: in a compressed file
+    /// everything from the start of the member is decompressed.
+    ///
+    /// # Errors
+    /// If `mark` is damaged.
+    pub(super) fn go_on(
+        partition: Arc<Partition>,
+        rules: Rules,
+        mut source: Source,
+        mark: Mark,
+    ) -> Result<Self, EndpointError> {
+        source.rewind(mark.offset, mark.member)?;
+        Ok(Self {
+            partition,
+            rules,
+            splitter: Splitter::new(rules),
+            expected: Some(mark.tail),
+            unfinished: Vec::new(),
+            kept: None,
+            members: VecDeque::new(),
+            tail: Tail::at(source.pos()),
+            position: mark.offset,
+            source,
+        })
     }
 
     pub(super) fn source(&self) -> &Source {
@@ -137,6 +167,9 @@ impl Cursor {
     /// # Errors
     /// If the disk fails, or the data is damaged or not allowed.
     pub(super) fn read(&mut self, pool: &Pool, until: Until) -> Result<Reading, EndpointError> {
+        if let Some(expected) = self.expected {
+            return self.approach(pool, expected);
+        }
         let base = self.source.pos() - self.unfinished.len() as u64;
         let scanned = self.unfinished.len();
         // Doubling keeps the copies of a record of many blocks few; one byte more than a record can have
@@ -192,6 +225,32 @@ impl Cursor {
         while self.members.get(2).is_some_and(|member| member.start <= passed) {
             self.members.remove(1);
         }
+    }
+
+    /// Reads on towards the position, at most a block.
+    fn approach(&mut self, pool: &Pool, expected: Fingerprint) -> Result<Reading, EndpointError> {
+        let mut block = pool.block(0);
+        let mut is_another = false;
+        while self.source.pos() < self.position && !block.spare().is_empty() && !is_another {
+            let pos = self.source.pos();
+            let spare = block.spare();
+            let want = spare.len().min((self.position - pos) as usize);
+            let n = self.source.read(&mut spare[..want])?;
+            self.tail.push(pos, &spare[..n]);
+            block.advance(n);
+            is_another = n == 0;
+        }
+        self.members.extend(self.source.take_members());
+        while self.members.get(1).is_some_and(|member| member.start <= self.position) {
+            self.members.pop_front();
+        }
+        if self.source.pos() == self.position {
+            self.expected = None;
+            // At the start of a member the bytes before it cannot be seen.
+            let seen = self.tail.bytes().len() as u32 >= expected.len;
+            is_another = seen && !expected.ends(self.tail.bytes());
+        }
+        Ok(Reading { is_another, ..Reading::default() })
     }
 
     fn check_end(&mut self, until: Until, applied: &mut Vec<Applied>) -> Result<(), EndpointError> {

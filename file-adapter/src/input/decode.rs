@@ -67,7 +67,7 @@ impl Source {
         let len = source.fill(&mut head)?;
         head.truncate(len);
         if let Some(format) = Format::of(&head) {
-            source.decoder = Some(Box::new(Decoder::new(format, Member::FIRST())?));
+            source.decoder = Some(Box::new(Decoder::new(format, Member::first())?));
             head.resize(HEAD_BYTES, 0);
             // Damage is reported when the file is read, with its place.
             let len = source.fill(&mut head).unwrap_or(0);
@@ -185,27 +185,21 @@ impl Source {
         }
     }
 
-    /// Goes to a place of the decompressed stream; `member` is where to begin decompressing, the
-    /// beginning of the file if not given. Gives the last bytes before the place.
+    /// Goes back to before `offset`, to where reading has to begin to get there and to see the last bytes
+    /// before it: the start of `member` (the first one if not given), or a few bytes before.
     ///
     /// # Errors
-    /// If the stream ends before, or cannot be read.
-    pub(super) fn seek(
+    /// If `member` does not begin before.
+    pub(super) fn rewind(
         &mut self,
         offset: u64,
         member: Option<Member>,
-    ) -> Result<Tail, EndpointError> {
+    ) -> Result<(), EndpointError> {
         let Some(decoder) = &self.decoder else {
-            let len = offset.min(TAIL_BYTES as u64);
-            let mut tail = Tail::at(offset - len);
-            tail.push(offset - len, &self.bytes_at(offset - len, len as usize)?);
-            if tail.end() != offset {
-                return Err(self.too_short(self.raw_len()?, offset));
-            }
-            self.pos = offset;
-            return Ok(tail);
+            self.pos = offset.saturating_sub(TAIL_BYTES as u64);
+            return Ok(());
         };
-        let member = member.unwrap_or_else(Member::FIRST);
+        let member = member.unwrap_or_else(Member::first);
         if member.start > offset {
             let path = printable(&self.path);
             let start = member.start;
@@ -215,14 +209,30 @@ impl Source {
         }
         self.decoder = Some(Box::new(Decoder::new(decoder.format, member)?));
         self.pos = member.start;
-        let mut tail = Tail::at(member.start);
-        let mut skipped = vec![0; INPUT_BYTES.min((offset - member.start) as usize)];
+        Ok(())
+    }
+
+    /// Goes to a place of the decompressed stream. Gives the last bytes before the place.
+    ///
+    /// # Errors
+    /// If the stream ends before, or cannot be read.
+    pub(super) fn seek(
+        &mut self,
+        offset: u64,
+        member: Option<Member>,
+    ) -> Result<Tail, EndpointError> {
+        self.rewind(offset, member)?;
+        let mut tail = Tail::at(self.pos);
+        let mut skipped = vec![0; INPUT_BYTES.min((offset - self.pos) as usize)];
         while self.pos < offset {
             let pos = self.pos;
             let want = skipped.len().min((offset - pos) as usize);
             let n = self.read(&mut skipped[..want])?;
             if n == 0 {
-                return Err(self.too_short(pos, offset));
+                let path = printable(&self.path);
+                return Err(EndpointError::Data(format!(
+                    "{path}: the file ends at byte {pos} now, before byte {offset}"
+                )));
             }
             tail.push(pos, &skipped[..n]);
         }
@@ -250,14 +260,6 @@ impl Source {
     /// Up to `len` bytes of the file on the disk.
     pub(super) fn bytes_at(&self, raw: u64, len: usize) -> Result<Vec<u8>, EndpointError> {
         bytes_at(&self.file, raw, len).map_err(|error| self.storage(raw, error))
-    }
-
-    fn too_short(&self, len: u64, offset: u64) -> EndpointError {
-        let path = printable(&self.path);
-        EndpointError::Data(format!(
-            "{path}: the file holds {len} bytes now, but had been read to byte {offset}; it was truncated \
-             or replaced"
-        ))
     }
 
     fn storage(&self, raw: u64, error: io::Error) -> EndpointError {

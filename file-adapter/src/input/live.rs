@@ -80,6 +80,14 @@ enum Stage {
     Ended,
 }
 
+/// How a file stands after a block was read.
+enum After {
+    More,
+    AtEnd,
+    /// It is not the one that was begun, and is tracked as another one now.
+    Renewed,
+}
+
 /// **Invariant:** a file is in `to_read` if and only if its stage is `Reading`.
 pub(super) struct Live {
     shared: Shared,
@@ -128,10 +136,7 @@ impl Live {
             let tail = Tail::stored(mark.offset, mark.tail);
             self.progress.resume(id, identity.clone(), tail, mark.member);
         }
-        let stage = match self.predecessor(&identity.name) {
-            Some(file) if self.shared.follow => Stage::Behind(file),
-            _ => Stage::Reading,
-        };
+        let stage = self.first_stage(id, &identity.name);
         if stage == Stage::Reading {
             self.to_read.push_back(id);
         }
@@ -140,12 +145,19 @@ impl Live {
         id
     }
 
-    /// The last file of this name that is not finished. Offsets of one name must not go back while it is.
-    fn predecessor(&mut self, name: &str) -> Option<FileId> {
-        let unfinished = |file: &Tracked| file.stage != Stage::Ended && file.identity.name == name;
-        let (id, file) = self.files.iter_mut().rev().find(|(_, file)| unfinished(file))?;
-        file.rotated.get_or_insert_with(Instant::now);
-        Some(*id)
+    /// A followed file is not begun before the one that had its name is finished: the offsets of a name
+    /// must not go back while they still go on.
+    fn first_stage(&mut self, id: FileId, name: &str) -> Stage {
+        let Some(follow) = &mut self.follow else { return Stage::Reading };
+        let before = follow.names.insert(name.to_owned(), id);
+        let before = before.and_then(|before| Some((before, self.files.get_mut(&before)?)));
+        match before {
+            Some((before, file)) if file.stage != Stage::Ended => {
+                file.rotated.get_or_insert_with(Instant::now);
+                Stage::Behind(before)
+            }
+            _ => Stage::Reading,
+        }
     }
 
     /// Until `Disconnect`.
@@ -213,33 +225,37 @@ impl Live {
             return Ok(());
         };
         let until = if self.shared.follow { Until::EndForNow } else { Until::End };
-        let at_end = self.read_block(id, &mut cursor, until)?;
-        if !at_end {
-            self.file(id)?.cursor = Some(cursor);
-        } else if self.shared.follow {
-            self.to_read.pop_front();
-            self.rest(id, cursor)?;
-        } else {
-            self.to_read.pop_front();
-            self.finish(id, &cursor)?;
+        match self.read_block(id, &mut cursor, until)? {
+            After::More => self.file(id)?.cursor = Some(cursor),
+            After::AtEnd if self.shared.follow => {
+                self.to_read.pop_front();
+                self.rest(id, cursor)?;
+            }
+            After::AtEnd => self.finish(id, &cursor)?,
+            After::Renewed => {}
         }
         self.announce();
         Ok(())
     }
 
-    /// Reads a block into the queue. Gives whether the file is at its end.
+    /// Reads a block into the queue.
     fn read_block(
         &mut self,
         id: FileId,
         cursor: &mut Cursor,
         until: Until,
-    ) -> Result<bool, EndpointError> {
+    ) -> Result<After, EndpointError> {
         let reading = cursor.read(&self.shared.pool, until)?;
+        if reading.is_another {
+            let tail = Fingerprint::of(b"");
+            self.not_the_one(id, Mark { offset: cursor.position(), tail, member: None })?;
+            return Ok(After::Renewed);
+        }
         self.shared.report(reading.applied);
         for piece in reading.pieces {
             self.queue.push(Item::records(id, piece));
         }
-        Ok(reading.at_end)
+        Ok(if reading.at_end { After::AtEnd } else { After::More })
     }
 
     /// The file was read to its end.
@@ -256,11 +272,18 @@ impl Live {
         self.queue.push(item);
         let file = self.file(id)?;
         (file.stage, file.cursor) = (Stage::Ended, None);
-        self.to_read.retain(|other| *other != id);
-        for (next, file) in &mut self.files {
-            if file.stage == Stage::Behind(id) {
-                file.stage = Stage::Reading;
-                self.to_read.push_back(*next);
+        if self.to_read.front() == Some(&id) {
+            self.to_read.pop_front();
+        } else {
+            self.to_read.retain(|other| *other != id);
+        }
+        if let Some(follow) = &mut self.follow {
+            follow.names.retain(|_, last| *last != id);
+            for (next, file) in &mut self.files {
+                if file.stage == Stage::Behind(id) {
+                    file.stage = Stage::Reading;
+                    self.to_read.push_back(*next);
+                }
             }
         }
         Ok(())
@@ -285,42 +308,35 @@ impl Live {
             Err(error) if self.shared.follow && is_absent(&error) => return Ok(None),
             Err(error) => return Err(error),
         };
-        let mut source = opened.source;
-        let tail = match mark {
+        let source = opened.source;
+        debug!(file = printable(source.path()), mark = ?mark, "opened");
+        let partition = Arc::new(Partition { source: name, number: None });
+        let rules = self.shared.rules;
+        let file = self.file(id)?;
+        let cursor = match mark {
             None => {
-                let file = self.file(id)?;
                 file.identity.inode = opened.inode;
                 file.identity.head = Fingerprint::of(&opened.head);
-                Tail::at(0)
+                Cursor::new(partition, rules, source)
             }
-            Some(mark) => match source.seek(mark.offset, mark.member) {
-                Ok(_) if !self.file(id)?.identity.head.begins(&opened.head) => {
-                    return self.not_the_one(id, mark);
-                }
-                // At the start of a member the bytes before cannot be seen.
-                Ok(tail) if (tail.bytes().len() as u32) < mark.tail.len => tail,
-                Ok(tail) if mark.tail.ends(tail.bytes()) => tail,
-                Ok(_) | Err(EndpointError::Data(_)) => return self.not_the_one(id, mark),
-                Err(error) => return Err(error),
-            },
+            Some(mark) if file.identity.head.begins(&opened.head) => {
+                Cursor::go_on(partition, rules, source, mark)?
+            }
+            Some(mark) => {
+                self.not_the_one(id, mark)?;
+                return Ok(None);
+            }
         };
-        debug!(file = printable(source.path()), offset = source.pos(), "opened");
-        let partition = Arc::new(Partition { source: name, number: None });
-        Ok(Some(Box::new(Cursor::new(partition, self.shared.rules, source, tail))))
+        Ok(Some(Box::new(cursor)))
     }
 
     /// A file is not the one that was begun.
-    fn not_the_one(
-        &mut self,
-        id: FileId,
-        mark: Mark,
-    ) -> Result<Option<Box<Cursor>>, EndpointError> {
+    fn not_the_one(&mut self, id: FileId, mark: Mark) -> Result<(), EndpointError> {
         let begun = self.file(id)?.begun(mark);
         if !self.shared.follow {
             return Err(refuse(&begun, Change::Replaced));
         }
-        self.renew(id, mark.offset, accept(&begun, Change::Replaced))?;
-        Ok(None)
+        self.renew(id, mark.offset, accept(&begun, Change::Replaced))
     }
 
     fn file(&mut self, id: FileId) -> Result<&mut Tracked, EndpointError> {

@@ -46,7 +46,11 @@ pub(super) enum Change {
 ///
 /// # Errors
 /// If a file is missing, or not the one that was begun, and the files are not followed.
-pub(super) fn plan(scan: Scan, seek: Option<&Seek>, follow: bool) -> Result<Plan, EndpointError> {
+pub(super) fn make_plan(
+    scan: Scan,
+    seek: Option<&Seek>,
+    follow: bool,
+) -> Result<Plan, EndpointError> {
     if !follow {
         scan.missing.iter().try_for_each(|missing| allow_missing(missing, seek))?;
     }

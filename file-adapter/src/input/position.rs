@@ -31,8 +31,9 @@ pub(super) struct Member {
 
 impl Member {
     /// The first one.
-    pub(super) const FIRST: fn() -> Self =
-        || Self { raw: 0, start: 0, raw_tail: Fingerprint::of(b"") };
+    pub(super) fn first() -> Self {
+        Self { raw: 0, start: 0, raw_tail: Fingerprint::of(b"") }
+    }
 }
 
 /// A place in a file where reading can go on.

@@ -9,7 +9,8 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 
 use lockgate_core::{
-    EndpointError, FaultTolerance, InputConsumer, InputReader, InputReaderCommand,
+    Batch, BufferSize, EndpointError, FaultTolerance, InputConsumer, InputReader,
+    InputReaderCommand,
 };
 use serde_json::Value as JsonValue;
 
@@ -17,7 +18,7 @@ use super::arena::Pool;
 use super::discover::Patterns;
 use super::frame::Rules;
 use super::live::{Live, Shared};
-use super::plan::{Plan, plan};
+use super::plan::{Plan, make_plan};
 use super::position::{Seek, ranges_from_msgpack};
 use super::replay::Replayer;
 use super::start::skip_to_end;
@@ -39,6 +40,8 @@ pub(super) enum Wake {
 /// An open file input.
 pub(super) struct FileReader {
     wakes: Sender<Wake>,
+    /// Set with the last command: a long replay does not look for commands.
+    stop: Arc<AtomicBool>,
     closed: Arc<AtomicBool>,
     start: Option<JsonValue>,
     thread: Option<JoinHandle<()>>,
@@ -54,7 +57,7 @@ impl FileReader {
         let rules = rules(config)?;
         let patterns = Arc::new(Patterns::new(&config.paths)?);
         let seek = resume.as_ref().map(Seek::from_json).transpose()?;
-        let mut plan = plan(patterns.scan()?, seek.as_ref(), config.follow)?;
+        let mut plan = make_plan(patterns.scan()?, seek.as_ref(), config.follow)?;
         let start = match (resume, config.start_at) {
             (None, StartAt::Beginning) => None,
             (None, StartAt::End) => Some(skip_to_end(&mut plan, rules)?.to_json()),
@@ -63,9 +66,16 @@ impl FileReader {
         let blocks = usize::try_from(consumer.limits().max_queued_bytes / BLOCK_BYTES as u64);
         let pool = Pool::new(BLOCK_BYTES, blocks.unwrap_or(usize::MAX).saturating_add(2));
         let (wakes, commands) = channel();
+        let stop = Arc::new(AtomicBool::new(false));
         let shared = Shared { rules, level, consumer, pool, patterns, follow: config.follow };
-        let thread =
-            Thread { shared, commands, wakes: wakes.clone(), plan, seek: seek.unwrap_or_default() };
+        let thread = Thread {
+            shared,
+            commands,
+            wakes: wakes.clone(),
+            stop: stop.clone(),
+            plan,
+            seek: seek.unwrap_or_default(),
+        };
         let closed = Arc::new(AtomicBool::new(false));
         let mark = Closing(closed.clone());
         let spawned = std::thread::Builder::new().name("file-input".into()).spawn(move || {
@@ -76,7 +86,7 @@ impl FileReader {
             what: "starting a thread for a file input".into(),
             source: error.into(),
         })?);
-        Ok(Self { wakes, closed, start, thread })
+        Ok(Self { wakes, stop, closed, start, thread })
     }
 }
 
@@ -101,6 +111,9 @@ impl Drop for Closing {
 
 impl InputReader for FileReader {
     fn request(&self, command: InputReaderCommand) {
+        if command == InputReaderCommand::Disconnect {
+            self.stop.store(true, Ordering::Release);
+        }
         // A thread that has ended takes no commands; `is_closed` says so.
         let _ = self.wakes.send(Wake::Command(command));
     }
@@ -117,7 +130,7 @@ impl InputReader for FileReader {
 impl Drop for FileReader {
     /// Waits for the thread, so that nothing is reported for a reader that is gone.
     fn drop(&mut self) {
-        let _ = self.wakes.send(Wake::Command(InputReaderCommand::Disconnect));
+        self.request(InputReaderCommand::Disconnect);
         if let Some(thread) = self.thread.take()
             && thread.thread().id() != std::thread::current().id()
         {
@@ -131,6 +144,7 @@ struct Thread {
     shared: Shared,
     commands: Receiver<Wake>,
     wakes: Sender<Wake>,
+    stop: Arc<AtomicBool>,
     plan: Plan,
     seek: Seek,
 }
@@ -145,19 +159,19 @@ impl Thread {
 
     /// From the first command to the last.
     fn read(self) -> Result<(), EndpointError> {
-        let Self { shared, commands, wakes, mut plan, mut seek } = self;
+        let Self { shared, commands, wakes, stop, mut plan, mut seek } = self;
         let Shared { rules, pool, patterns, .. } = &shared;
-        let mut replayer = Replayer::new(*rules, pool.clone(), patterns.clone());
+        let mut replayer = Replayer::new(*rules, pool.clone(), patterns.clone(), stop);
         let mut replayed_to = None;
         loop {
             let Ok(wake) = commands.recv() else { return Ok(()) };
             match wake {
                 Wake::Command(InputReaderCommand::Replay { metadata, data }) => {
                     let replayed = replayer.replay(&ranges_from_msgpack(data)?)?;
+                    let Some(replayed) = replayed else { return Ok(()) };
                     shared.report(replayed.applied);
-                    let sizes = replayed.batches.iter().map(lockgate_core::Batch::size);
-                    let size =
-                        sizes.fold(lockgate_core::BufferSize::ZERO, |sum, size| sum.plus(size));
+                    let sizes = replayed.batches.iter().map(Batch::size);
+                    let size = sizes.fold(BufferSize::ZERO, BufferSize::plus);
                     if size.records > 0 {
                         shared.consumer.buffered(size);
                     }
@@ -176,7 +190,7 @@ impl Thread {
         }
         if let Some(metadata) = replayed_to {
             seek = Seek::from_json(&metadata)?;
-            plan = super::plan::plan(patterns.scan()?, Some(&seek), shared.follow)?;
+            plan = make_plan(patterns.scan()?, Some(&seek), shared.follow)?;
         }
         Live::new(shared, plan, seek.done, replayer, wakes).run(&commands)
     }

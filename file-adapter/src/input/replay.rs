@@ -6,6 +6,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use lockgate_core::{Batch, EndpointError, Partition, count};
 
@@ -14,8 +15,8 @@ use super::cursor::{Applied, Cursor, Until};
 use super::decode::{Opened, Source};
 use super::discover::{Found, Patterns};
 use super::frame::Rules;
-use super::identity::Inode;
-use super::position::{Range, printable};
+use super::identity::{Fingerprint, Inode};
+use super::position::{Mark, Range, printable};
 
 /// Most files that are kept open between steps.
 const MAX_OPEN: usize = 32;
@@ -25,6 +26,8 @@ pub(super) struct Replayer {
     rules: Rules,
     pool: Pool,
     patterns: Arc<Patterns>,
+    /// Set when the reader is disconnected.
+    stop: Arc<AtomicBool>,
     /// What is on the disk, once a file was not where it had been.
     found: Option<Vec<Found>>,
     open: HashMap<Inode, Cursor>,
@@ -38,21 +41,32 @@ pub(super) struct Replayed {
 }
 
 impl Replayer {
-    pub(super) fn new(rules: Rules, pool: Pool, patterns: Arc<Patterns>) -> Self {
-        Self { rules, pool, patterns, found: None, open: HashMap::new() }
+    pub(super) fn new(
+        rules: Rules,
+        pool: Pool,
+        patterns: Arc<Patterns>,
+        stop: Arc<AtomicBool>,
+    ) -> Self {
+        Self { rules, pool, patterns, stop, found: None, open: HashMap::new() }
     }
 
-    /// Reads the ranges of one step.
+    /// Reads the ranges of one step. `None` if the reader was disconnected meanwhile.
     ///
     /// # Errors
     /// If one cannot be read, or holds another number of records.
-    pub(super) fn replay(&mut self, ranges: &[Range]) -> Result<Replayed, EndpointError> {
+    pub(super) fn replay(&mut self, ranges: &[Range]) -> Result<Option<Replayed>, EndpointError> {
         let mut replayed = Replayed::default();
         for range in ranges {
             let mut cursor = self.cursor(range)?;
             let before = count(&replayed.batches);
             loop {
+                if self.stop.load(Ordering::Acquire) {
+                    return Ok(None);
+                }
                 let reading = cursor.read(&self.pool, Until::Offset(range.end))?;
+                if reading.is_another {
+                    return Err(refuse(range, "the file is too short now"));
+                }
                 replayed.applied.extend(reading.applied);
                 replayed.batches.extend(reading.pieces.into_iter().filter_map(|piece| piece.batch));
                 if reading.at_end {
@@ -72,7 +86,7 @@ impl Replayer {
             }
             self.open.insert(range.inode, cursor);
         }
-        Ok(replayed)
+        Ok(Some(replayed))
     }
 
     /// A file that a replay left open.
@@ -93,11 +107,10 @@ impl Replayer {
         let opened = self.locate(range)?;
         // Another file with the same content may be compressed in another way.
         let member = member.filter(|_| opened.inode == range.inode);
-        let mut source = opened.source;
-        let tail =
-            source.seek(*start, member).map_err(|error| refuse(range, &error.to_string()))?;
         let partition = Arc::new(Partition { source: name.clone(), number: None });
-        Ok(Cursor::new(partition, self.rules, source, tail))
+        // What was before the range is not known, and does not matter.
+        let mark = Mark { offset: *start, tail: Fingerprint::of(b""), member };
+        Cursor::go_on(partition, self.rules, opened.source, mark)
     }
 
     /// Finds the file where it was, or else under another name, or else its content.

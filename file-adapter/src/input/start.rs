@@ -12,7 +12,7 @@ use super::arena::Pool;
 use super::cursor::{Cursor, Until};
 use super::decode::{Opened, Source};
 use super::frame::Rules;
-use super::identity::{Fingerprint, Tail};
+use super::identity::Fingerprint;
 use super::plan::{Plan, Planned};
 use super::position::{Begun, Mark, Seek};
 
@@ -46,7 +46,7 @@ fn end(opened: Opened, planned: &Planned, rules: Rules) -> Result<Mark, Endpoint
     // Only reading it shows where its records lie.
     let pool = Pool::new(BLOCK_BYTES, 1);
     let partition = Partition { source: planned.name.clone(), number: None };
-    let mut cursor = Cursor::new(Arc::new(partition), rules, source, Tail::at(0));
+    let mut cursor = Cursor::new(Arc::new(partition), rules, source);
     while !cursor.read(&pool, Until::EndForNow)?.at_end {}
     let (offset, member) = (cursor.position(), cursor.member());
     let mut source = Source::open(&planned.found.path)?.source;

@@ -82,7 +82,7 @@ fn f7_a_line_of_64_mb() {
 
     rig.config.overlong = Overlong::Stop;
     let error = rig.start(None).failure();
-    insta::assert_snapshot!(error, @"DIR/a.log: the record at byte 6 has 524282 bytes or more, more than max_record_bytes 1000; raise it, or set overlong to truncate or skip");
+    insta::assert_snapshot!(error, @"DIR/a.log: the record at byte 6 has 1048570 bytes or more, more than max_record_bytes 1000; raise it, or set overlong to truncate or skip");
 }
 
 /// The end of an overlong last line is found at the file's end.

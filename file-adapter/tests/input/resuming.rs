@@ -1,7 +1,7 @@
 //! Positions and replays: crashes at every step, files that moved, changed or vanished meanwhile.
 
-use lockgate_core::{FaultTolerance, InputReaderCommand as Command, Resume};
-use lockgate_file_adapter::StartAt;
+use lockgate_core::{FaultTolerance, Framing, InputReaderCommand as Command, Resume};
+use lockgate_file_adapter::{Overlong, StartAt};
 
 use crate::harness::{Rec, Rig, Step, gzip, numbered, texts, zstd};
 
@@ -64,6 +64,40 @@ fn a_crash_at_every_step_of_compressed_files() {
     let lines: Vec<_> = text.lines().collect();
     assert_eq!(rig.values(), [lines.clone(), lines, vec!["last"]].concat());
     for records_per_step in [1, 13] {
+        check_every_boundary(&rig, records_per_step);
+    }
+}
+
+/// A position behind an overlong record is past all of it, and a replay applies the same policy.
+#[test]
+fn a_crash_at_every_step_with_overlong_lines() {
+    for overlong in [Overlong::Truncate, Overlong::Skip] {
+        let mut rig = Rig::new(&["*"]);
+        rig.config.max_record_bytes = 20;
+        rig.config.overlong = overlong;
+        let text = numbered(0..60);
+        rig.write("a.log", &text);
+        rig.write("b.gz", gzip(&[&text.as_bytes()[..801], &text.as_bytes()[801..]]));
+        // The last line is overlong and has no end; one is larger than a block.
+        let (long, last) = ("x".repeat(3 << 20), "y".repeat(30));
+        rig.write("c.log", format!("first\n{long}\nsecond\n{last}"));
+        for records_per_step in [1, 4] {
+            check_every_boundary(&rig, records_per_step);
+        }
+    }
+}
+
+#[test]
+fn a_crash_at_every_step_of_length_delimited_files() {
+    let mut rig = Rig::new(&["*"]);
+    rig.config.framing = Framing::Length32;
+    rig.config.max_record_bytes = 30;
+    rig.config.overlong = Overlong::Truncate;
+    let record = |i: usize| [&(i as u32).to_be_bytes()[..], &vec![b'0' + i as u8; i]].concat();
+    let bytes: Vec<u8> = (0..40).flat_map(record).collect();
+    rig.write("a", &bytes);
+    rig.write("b.zst", zstd(&[&bytes[..301], &bytes[301..]]));
+    for records_per_step in [1, 7] {
         check_every_boundary(&rig, records_per_step);
     }
 }
@@ -268,6 +302,21 @@ fn a_file_that_shrank_or_vanished() {
     insta::assert_snapshot!(rig.refused(Some(steps[0].seek())), @"DIR/a.log was read to byte 1665, and it holds 1500 bytes now: it was truncated; the rest of it cannot be read. Put the file back, or start over without the stored state");
     rig.remove("a.log");
     insta::assert_snapshot!(rig.refused(Some(steps[0].seek())), @"DIR/a.log was read to byte 1665, and there is no such file now; the rest of it cannot be read. Put the file back, or start over without the stored state");
+}
+
+/// A file that was copied back, to the same path or another, is the same content.
+#[test]
+fn a_copy_of_a_begun_file_is_gone_on_with() {
+    let rig = Rig::new(&["*.log"]);
+    rig.write("a.log", numbered(0..100));
+    let steps = steps_of(&rig, 50);
+    for name in ["a.log", "b.log"] {
+        std::fs::copy(rig.path("a.log"), rig.path("copy")).unwrap();
+        rig.remove("a.log");
+        rig.rename("copy", name);
+        let rest = rig.start(Some(steps[0].seek())).drain();
+        assert_eq!(rest, steps[1].records);
+    }
 }
 
 /// A file that was read to its end may be removed.

@@ -21,7 +21,7 @@ const RUN_TIME: &[&str] = &[
     "serde_core",  // of serde
     "serde_json",  // `metadata` and `seek` values
     "thiserror",   // error types
-    "xxhash-rust", // the hash of a step
+    "twox-hash",   // the hash of a step
     "zmij",        // of serde_json
 ];
 

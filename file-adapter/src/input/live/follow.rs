@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use lockgate_core::EndpointError;
 use tracing::{info, warn};
 
-use super::{Live, Stage, Tracked, is_absent};
+use super::{After, Live, Stage, Tracked, is_absent};
 use crate::input::cursor::{Applied, Cursor, Until};
 use crate::input::decode::{Opened, Source};
 use crate::input::discover::{Found, Patterns};
@@ -41,6 +41,8 @@ pub(super) struct Follow {
     due: Instant,
     /// The earliest time for the next look.
     rested: Instant,
+    /// The last file of each name.
+    pub(super) names: HashMap<String, FileId>,
     /// Open files at their end, the longest idle first.
     idle: VecDeque<FileId>,
     /// Files known to have been read, as they were when that was found out.
@@ -57,6 +59,7 @@ impl Follow {
             // Something may have changed between the plan and the watch.
             due: now,
             rested: now,
+            names: HashMap::new(),
             idle: VecDeque::new(),
             settled: HashMap::new(),
             suspects: HashMap::new(),
@@ -283,8 +286,13 @@ impl Live {
         for id in rotated.collect::<Vec<_>>() {
             let Some(mut cursor) = self.open(id)? else { continue };
             info!(file = printable(cursor.source().path()), "a rotated file is finished");
-            while !self.read_block(id, &mut cursor, Until::End)? {}
-            self.finish(id, &cursor)?;
+            loop {
+                match self.read_block(id, &mut cursor, Until::End)? {
+                    After::More => {}
+                    After::AtEnd => break self.finish(id, &cursor)?,
+                    After::Renewed => break,
+                }
+            }
         }
         Ok(())
     }
