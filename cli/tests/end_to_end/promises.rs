@@ -120,7 +120,7 @@ fn a_secret_from_the_environment_appears_nowhere() {
     let site = Site::new(COPY);
     site.write("in.log", "one\n");
     let texts = [
-        COPY.replace("delivery", "delivery").replace("name: copy", "name: \"${SECRET}/\""),
+        COPY.replace("name: copy", "name: \"${SECRET}/\""),
         format!("checkpoint_interval: \"${{SECRET}}\"\n{COPY}"),
         format!("delivery: \"${{SECRET}}\"\n{COPY}"),
         format!("min_batch_records: \"${{SECRET}}\"\n{COPY}"),

@@ -46,7 +46,9 @@ impl Opened {
     /// Whether too little is there to tell how the file is compressed.
     pub(super) fn is_undecided(&self) -> bool {
         let magics = [&GZIP_MAGIC[..], &ZSTD_MAGIC[..]];
-        self.head.len() < 4 && magics.iter().any(|magic| magic.starts_with(&self.head))
+        !self.source.is_compressed()
+            && self.head.len() < 4
+            && magics.iter().any(|magic| magic.starts_with(&self.head))
     }
 }
 

@@ -54,6 +54,8 @@ struct Tracked {
     /// Where to go on when it is opened; `None`: at its beginning.
     mark: Option<Mark>,
     cursor: Option<Box<Cursor>>,
+    /// Its size on the disk when it was found, if it was new.
+    found_len: u64,
     /// Followed files: how far the file on the disk was read when it became idle.
     seen: u64,
     /// Followed files: since when nothing is expected to be written to it any more.
@@ -93,6 +95,8 @@ pub(super) struct Live {
     shared: Shared,
     replayer: Replayer,
     follow: Option<Follow>,
+    /// How many files have been tracked so far.
+    tracked: u64,
     files: BTreeMap<FileId, Tracked>,
     to_read: VecDeque<FileId>,
     queue: Queue,
@@ -114,6 +118,7 @@ impl Live {
             shared,
             replayer,
             follow,
+            tracked: 0,
             files: BTreeMap::new(),
             to_read: VecDeque::new(),
             queue: Queue::default(),
@@ -129,7 +134,8 @@ impl Live {
     }
 
     fn track(&mut self, planned: Planned) -> FileId {
-        let id = FileId(self.files.last_key_value().map_or(0, |(id, _)| id.0 + 1));
+        let id = FileId(self.tracked);
+        self.tracked += 1;
         let Planned { name, found, mark, head } = planned;
         let identity = Identity { name, path: found.path, inode: found.inode, head };
         if let Some(mark) = mark {
@@ -140,8 +146,9 @@ impl Live {
         if stage == Stage::Reading {
             self.to_read.push_back(id);
         }
-        let (cursor, seen, rotated) = (None, 0, None);
-        self.files.insert(id, Tracked { identity, stage, mark, cursor, seen, rotated });
+        let (cursor, seen, rotated, found_len) = (None, 0, None, found.len);
+        let file = Tracked { identity, stage, mark, cursor, found_len, seen, rotated };
+        self.files.insert(id, file);
         id
     }
 
@@ -289,8 +296,8 @@ impl Live {
         Ok(())
     }
 
-    /// Opens a file, unless it is open. `None`: a followed file that is not there now, or not the one that
-    /// was begun and has been renewed.
+    /// Opens a file, unless it is open. `None`: a followed file that is not there or next to empty, or that
+    /// is not the one that was begun and has been renewed.
     fn open(&mut self, id: FileId) -> Result<Option<Box<Cursor>>, EndpointError> {
         let file = self.file(id)?;
         if let Some(cursor) = file.cursor.take() {
@@ -308,6 +315,10 @@ impl Live {
             Err(error) if self.shared.follow && is_absent(&error) => return Ok(None),
             Err(error) => return Err(error),
         };
+        if self.shared.follow && mark.is_none() && opened.is_undecided() {
+            // Too little to tell whether it will be compressed.
+            return Ok(None);
+        }
         let source = opened.source;
         debug!(file = printable(source.path()), mark = ?mark, "opened");
         let partition = Arc::new(Partition { source: name, number: None });

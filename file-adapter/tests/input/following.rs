@@ -209,6 +209,24 @@ fn growing_compressed_files() {
     }
 }
 
+/// An empty file was taken for a plain one, whatever came into it later.
+#[test]
+fn an_empty_file_that_becomes_compressed() {
+    let rig = follow(&["a", "b", "c"]);
+    rig.write("a", "");
+    rig.write("b", [0x1f]);
+    rig.write("c", "");
+    let mut session = rig.start(None);
+    session.queue();
+    rig.append("a", gzip(&[b"one\n"]));
+    expect(&mut session, &["one"]);
+    rig.append("b", &gzip(&[b"two\n"])[1..]);
+    expect(&mut session, &["two"]);
+    rig.append("c", "x");
+    rig.append("c", "\n");
+    expect(&mut session, &["x"]);
+}
+
 #[test]
 fn growing_length_delimited_files() {
     let mut rig = follow(&["a"]);

@@ -236,7 +236,9 @@ impl Live {
             file.mark.unwrap_or(Mark { offset: 0, tail: Fingerprint::of(b""), member: None });
         let change = if replaced { Change::Replaced } else { Change::Vanished };
         let applied = accept(&file.begun(mark), change);
-        self.shared.report([applied]);
+        if mark.offset > 0 || file.found_len > 0 {
+            self.shared.report([applied]);
+        }
         let members = mark.member.into_iter().collect();
         self.end(Item::end(id, mark.offset, members, End::Dropped))
     }
