@@ -19,7 +19,7 @@ struct Shared {
     /// Most free blocks that are kept.
     keep: usize,
     /// The last one given back is the next one given out: it is the one still in the cache.
-    free: Mutex<Vec<Box<[u8]>>>,
+    free: Mutex<Vec<Vec<u8>>>,
 }
 
 impl Pool {
@@ -37,14 +37,21 @@ impl Pool {
     pub(super) fn block(&self, capacity: usize) -> Block {
         let ordinary = capacity <= self.shared.block_bytes;
         let free = if ordinary { self.shared.free().pop() } else { None };
-        let bytes = free
-            .unwrap_or_else(|| vec![0; capacity.max(self.shared.block_bytes)].into_boxed_slice());
+        let bytes = free.unwrap_or_else(|| vec![0; capacity.max(self.shared.block_bytes)]);
         Block { bytes, len: 0, pool: self.shared.clone() }
+    }
+
+    /// A block that begins with `filled` and has room for an ordinary block more. A long beginning is not
+    /// copied but grows where it is, so that a record of many blocks is in memory once.
+    pub(super) fn block_after(&self, mut filled: Vec<u8>) -> Block {
+        let len = filled.len();
+        filled.resize(len + self.shared.block_bytes, 0);
+        Block { bytes: filled, len, pool: self.shared.clone() }
     }
 }
 
 impl Shared {
-    fn free(&self) -> std::sync::MutexGuard<'_, Vec<Box<[u8]>>> {
+    fn free(&self) -> std::sync::MutexGuard<'_, Vec<Vec<u8>>> {
         self.free.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -54,7 +61,7 @@ impl Shared {
 /// **Invariant:** `len <= bytes.len()`.
 #[derive(Debug)]
 pub(super) struct Block {
-    bytes: Box<[u8]>,
+    bytes: Vec<u8>,
     len: usize,
     pool: Arc<Shared>,
 }
@@ -80,6 +87,13 @@ impl Block {
     pub(super) fn extend(&mut self, bytes: &[u8]) {
         self.spare()[..bytes.len()].copy_from_slice(bytes);
         self.advance(bytes.len());
+    }
+
+    /// The filled part as memory of its own.
+    pub(super) fn into_filled(mut self) -> Vec<u8> {
+        let mut bytes = std::mem::take(&mut self.bytes);
+        bytes.truncate(self.len);
+        bytes
     }
 
     /// The filled part as an arena. A block that is mostly empty is copied into memory of the right size

@@ -172,12 +172,13 @@ impl Cursor {
         }
         let base = self.source.pos() - self.unfinished.len() as u64;
         let scanned = self.unfinished.len();
-        // Doubling keeps the copies of a record of many blocks few; one byte more than a record can have
-        // is enough to see that it is overlong.
-        let most = pool.block_bytes() + self.rules.max_unfinished();
-        let capacity = pool.block_bytes().max((2 * scanned).min(most));
-        let mut block = pool.block(capacity);
-        block.extend(&self.unfinished);
+        let mut block = if scanned < pool.block_bytes() {
+            let mut block = pool.block(pool.block_bytes());
+            block.extend(&self.unfinished);
+            block
+        } else {
+            pool.block_after(std::mem::take(&mut self.unfinished))
+        };
 
         let mut at_end = false;
         while !block.spare().is_empty() {
@@ -210,10 +211,14 @@ impl Cursor {
         }
         let split = self.splitter.split(base, block.filled(), scanned, end);
         let split = split.map_err(|error| self.refuse(error))?;
-        self.unfinished.clear();
-        self.unfinished.extend_from_slice(&block.filled()[split.rest..]);
-        if !split.cuts.is_empty() {
-            self.cut(base, block.into_arena(), split, &mut reading);
+        if split.cuts.is_empty() && split.rest == 0 && block.filled().len() >= pool.block_bytes() {
+            self.unfinished = block.into_filled();
+        } else {
+            self.unfinished.clear();
+            self.unfinished.extend_from_slice(&block.filled()[split.rest..]);
+            if !split.cuts.is_empty() {
+                self.cut(base, block.into_arena(), split, &mut reading);
+            }
         }
         self.forget_members();
         Ok(reading)

@@ -21,7 +21,8 @@ pub(super) struct Rules {
 
 impl Rules {
     /// The longest unfinished record that has to be kept to be finished with the next block.
-    pub(super) fn max_unfinished(&self) -> usize {
+    #[cfg(test)]
+    fn max_unfinished(&self) -> usize {
         self.max_record_bytes + 4
     }
 }

@@ -8,7 +8,7 @@ use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
 
 use serde::{Deserialize, Serialize};
-use xxhash_rust::xxh3::xxh3_64;
+use twox_hash::XxHash3_64;
 
 /// How many of a file's first bytes identify it.
 pub(super) const HEAD_BYTES: usize = 1024;
@@ -41,7 +41,7 @@ pub(super) struct Fingerprint {
 impl Fingerprint {
     /// The fingerprint of all of `bytes`.
     pub(super) fn of(bytes: &[u8]) -> Self {
-        Self { len: bytes.len() as u32, hash: xxh3_64(bytes) }
+        Self { len: bytes.len() as u32, hash: XxHash3_64::oneshot(bytes) }
     }
 
     /// Whether `bytes` begin with what this was taken of.

@@ -14,7 +14,7 @@ use lockgate_core::EndpointError;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value as JsonValue;
-use xxhash_rust::xxh3::xxh3_64;
+use twox_hash::XxHash3_64;
 
 use super::identity::{Fingerprint, HEAD_BYTES, Inode, TAIL_BYTES};
 
@@ -175,13 +175,13 @@ impl DoneFile {
     /// Whether it began as `head` does.
     pub(super) fn begins(&self, head: &[u8]) -> bool {
         let head = head.get(..usize::from(self.head_len));
-        head.is_some_and(|head| low48(xxh3_64(head)) == self.head)
+        head.is_some_and(|head| low48(XxHash3_64::oneshot(head)) == self.head)
     }
 
     /// Whether it ended as `bytes` do.
     pub(super) fn ends(&self, bytes: &[u8]) -> bool {
         let start = bytes.len().checked_sub(self.raw_tail_len());
-        start.is_some_and(|start| low48(xxh3_64(&bytes[start..])) == self.raw_tail)
+        start.is_some_and(|start| low48(XxHash3_64::oneshot(&bytes[start..])) == self.raw_tail)
     }
 
     fn pack(&self) -> [u8; DONE_BYTES] {
@@ -227,12 +227,12 @@ pub(super) fn inode_key(inode: Inode) -> u64 {
     let mut bytes = [0; 16];
     bytes[..8].copy_from_slice(&inode.dev.to_le_bytes());
     bytes[8..].copy_from_slice(&inode.ino.to_le_bytes());
-    low48(xxh3_64(&bytes))
+    low48(XxHash3_64::oneshot(&bytes))
 }
 
 /// 24 bits of a hash of the name.
 pub(super) fn name_key(name: &str) -> u32 {
-    xxh3_64(name.as_bytes()) as u32 & 0xff_ffff
+    XxHash3_64::oneshot(name.as_bytes()) as u32 & 0xff_ffff
 }
 
 /// The files that were read to their end, packed as they are stored: a step copies one string,

@@ -63,8 +63,10 @@ impl FileReader {
             (None, StartAt::End) => Some(skip_to_end(&mut plan, rules)?.to_json()),
             (resume, _) => resume,
         };
-        let blocks = usize::try_from(consumer.limits().max_queued_bytes / BLOCK_BYTES as u64);
-        let pool = Pool::new(BLOCK_BYTES, blocks.unwrap_or(usize::MAX).saturating_add(2));
+        // What is queued, what is in flight, and a step under way.
+        let blocks = 3 * (consumer.limits().max_queued_bytes / BLOCK_BYTES as u64);
+        let blocks = usize::try_from(blocks).unwrap_or(usize::MAX);
+        let pool = Pool::new(BLOCK_BYTES, blocks.saturating_add(2));
         let (wakes, commands) = channel();
         let stop = Arc::new(AtomicBool::new(false));
         let shared = Shared { rules, level, consumer, pool, patterns, follow: config.follow };

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use lockgate_core::EndpointError;
 use serde::{Deserialize, Serialize};
-use xxhash_rust::xxh3::xxh3_64;
+use twox_hash::XxHash3_64;
 
 use super::disk::{Disk, cannot, cannot_open, cannot_sync};
 
@@ -33,7 +33,7 @@ impl Mark {
 }
 
 fn hash(tail: &[u8]) -> String {
-    format!("{:016x}", xxh3_64(tail))
+    format!("{:016x}", XxHash3_64::oneshot(tail))
 }
 
 /// An open file and how much of it is ours.
