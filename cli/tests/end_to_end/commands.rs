@@ -13,14 +13,20 @@ fn what_init_writes_runs() {
     ");
     let checked = site.lockgate(&["check", "fresh/pipeline.yaml"]);
     assert_eq!((checked.code, checked.stderr.as_str()), (0, ""));
-    insta::assert_snapshot!(checked.stdout, @"");
+    insta::assert_snapshot!(checked.stdout, @"
+    orders: exactly once, a checkpoint every 10s, state in DIR/fresh/.lockgate/orders
+      input   orders: lines of up to 1.00 MiB from files, read to their end
+                DIR/fresh/in/*.log
+      output  copy: lines in one file
+                DIR/fresh/out/orders.log
+    ");
     assert!(!site.path("fresh/.lockgate").exists(), "check must not touch anything");
     let ran = site.lockgate(&["run", "fresh/pipeline.yaml"]);
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     assert_eq!(site.read("fresh/out/orders.log"), site.read("fresh/in/orders.log"));
     let refused = site.lockgate(&["init", "fresh"]);
     assert_eq!(refused.code, 64);
-    insta::assert_snapshot!(refused.stderr, @"");
+    insta::assert_snapshot!(refused.stderr, @"lockgate: fresh/pipeline.yaml exists; name another directory");
 }
 
 #[test]
@@ -111,7 +117,18 @@ fn every_failure_has_its_code() {
         seen += &format!("{what}: {}\n", said.collect::<Vec<_>>().join("\n"));
         assert_eq!(ended.code, code, "{what}: {}", ended.stderr);
     }
-    insta::assert_snapshot!(seen, @"");
+    insta::assert_snapshot!(seen, @r#"
+    no command: 
+    an unknown option: 
+    no such state: lockgate: nowhere is not a state directory: it has no state.db
+    no pipeline file: lockgate: nowhere.yaml: cannot read the pipeline file: No such file or directory (os error 2)
+    a wrong key: lockgate: pipeline.yaml:1:1: unknown key "nmae"; did you mean "name"? known keys: name, inputs, outputs, delivery, state, checkpoint_interval, min_batch_records, max_buffering_delay, max_batch_records, stall_timeout, on_stall, shutdown_timeout
+    no such input: lockgate: input a: cannot read DIR/none.log: there is no such file; check the path, or set `follow: true` to wait for it
+    nothing matches: lockgate: input a: no file matches DIR/*.none: check the pattern, or set `follow: true` to wait for files
+    damaged gzip: lockgate: input a: DIR/bad.gz: the file ends at byte 12, inside the gzip member that begins at byte 0; it is not complete
+    a line too long: lockgate: input a: DIR/in.log: the record at byte 4 has 9 bytes or more, more than max_record_bytes 3; raise it, or set overlong to truncate or skip
+    a folder as output: lockgate: output o: DIR/folder is a directory: a file output needs the path of a regular file, or of one that does not exist yet
+    "#);
 }
 
 #[test]
