@@ -175,7 +175,9 @@ impl Controller {
                 .collect(),
             ..Status::default()
         };
-        let worker = Worker::start(circuit, outputs, sender.clone()).map_err(spawn)?;
+        let worker =
+            Worker::start(circuit, outputs, level == FaultTolerance::ExactlyOnce, sender.clone())
+                .map_err(spawn)?;
         let journal = state.map(|state| Journal::start(state, sender.clone())).transpose();
         let journal = journal.map_err(spawn)?;
         let settings = SequenceSettings {

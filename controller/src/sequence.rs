@@ -298,6 +298,11 @@ impl Sequence {
                     steps.extend(loaded);
                 }
             }
+            Event::Hashed { step, digests } => match self.flight.hashed(step, &digests) {
+                Ok(Some(step)) => self.act(Action::Journal(step)),
+                Ok(None) => {}
+                Err(failure) => self.done(Outcome::Failed(failure)),
+            },
             Event::Journaled { through } => self.flight.journaled(through),
             Event::Stepped { step } => self.flight.stepped(step),
             Event::Written { step } => self.flight.written(step),

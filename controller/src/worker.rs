@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 
-use lockgate_core::{Batch, Circuit, EndpointError, Step, StepOutput, count};
+use lockgate_core::{Batch, Circuit, EndpointError, PartDigest, Step, StepOutput, count};
 use serde_json::Value as JsonValue;
 use tokio::sync::mpsc::UnboundedSender;
 
@@ -43,6 +43,7 @@ impl Worker {
     pub(crate) fn start(
         circuit: Box<dyn Circuit>,
         outputs: Vec<NamedOutput>,
+        hashes: bool,
         events: UnboundedSender<Event>,
     ) -> Result<Self, std::io::Error> {
         let (work, receiver) = channel();
@@ -55,6 +56,7 @@ impl Worker {
             written: written.clone(),
             stepped: VecDeque::new(),
             last_step: 0,
+            hashes,
             space: SpaceWait { events, called_off },
         };
         let thread = std::thread::Builder::new()
@@ -113,6 +115,8 @@ struct Station {
     /// What the circuit made of steps that are not written yet, by output.
     stepped: VecDeque<(u64, Vec<Vec<Batch>>)>,
     last_step: u64,
+    /// Whether steps are journaled, which takes their hashes.
+    hashes: bool,
     space: SpaceWait,
 }
 
@@ -141,6 +145,11 @@ impl Station {
     }
 
     fn step(&mut self, step: &Step) -> Result<Event, Failure> {
+        if self.hashes {
+            let digests = step.parts.iter().map(|part| PartDigest::of(&part.batches)).collect();
+            // First, so that the journal works while the circuit does.
+            let _ = self.space.events.send(Event::Hashed { step: step.number, digests });
+        }
         let mut output = StepOutput::new(&self.names);
         let number = step.number;
         let done = self.circuit.step(step, &mut output);

@@ -59,6 +59,13 @@ pub enum Event {
         /// The steps.
         steps: Vec<JournaledStep>,
     },
+    /// The parts of the step have these digests, in their order. Comes before [`Event::Stepped`].
+    Hashed {
+        /// The step.
+        step: u64,
+        /// One for each part.
+        digests: Vec<PartDigest>,
+    },
     /// All steps up to this one are durable in the journal.
     Journaled {
         /// The last durable step.
@@ -132,7 +139,8 @@ pub enum Action {
     },
     /// Make the step durable; answered by [`Event::Journaled`].
     Journal(JournaledStep),
-    /// Let the circuit work on the step; answered by [`Event::Stepped`].
+    /// Hash the step if it is journaled, which is answered by [`Event::Hashed`], and let the circuit work on
+    /// it, which is answered by [`Event::Stepped`].
     Step(Step),
     /// Let the outputs write the step; answered by [`Event::Written`].
     Write {

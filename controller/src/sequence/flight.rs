@@ -2,33 +2,97 @@
 
 use std::collections::VecDeque;
 
-/// **Invariant:** a step is given out to be written only after its journal entry is durable, the circuit
-/// is done with it, and every step before it was given out.
+use lockgate_core::PartDigest;
+
+use super::{Failure, JournalPart, JournaledStep};
+
+/// **Invariant:** a step is given out to be written only after its journal entry is durable (and, for a
+/// replayed one, found equal), the circuit is done with it, and every step before it was given out.
 #[derive(Debug, Default)]
 pub(super) struct Flight {
     steps: VecDeque<Flying>,
     bytes: u64,
 }
 
+/// How far a step is on the way to being safe to show.
+#[derive(Debug)]
+pub(super) enum Proof {
+    /// It goes into the journal with the hashes of its parts.
+    Journal(Vec<JournalPart>),
+    /// It came out of the journal and must have these hashes.
+    Compare(Vec<JournalPart>),
+    /// The journal is writing it.
+    Awaited,
+    /// Nothing more is needed.
+    Given,
+}
+
 #[derive(Debug)]
 struct Flying {
     number: u64,
     bytes: u64,
-    durable: bool,
+    proof: Proof,
     stepped: bool,
     writing: bool,
 }
 
 impl Flight {
-    pub(super) fn push(&mut self, number: u64, bytes: u64, durable: bool) {
+    pub(super) fn push(&mut self, number: u64, bytes: u64, proof: Proof) {
         debug_assert!(self.steps.back().is_none_or(|last| last.number + 1 == number));
         self.bytes += bytes;
-        self.steps.push_back(Flying { number, bytes, durable, stepped: false, writing: false });
+        self.steps.push_back(Flying { number, bytes, proof, stepped: false, writing: false });
+    }
+
+    /// The parts of a step have these digests, in their order. Gives what is to be journaled.
+    ///
+    /// # Errors
+    /// If the step was journaled with others.
+    pub(super) fn hashed(
+        &mut self,
+        number: u64,
+        digests: &[PartDigest],
+    ) -> Result<Option<JournaledStep>, Failure> {
+        let Some(step) = self.steps.iter_mut().find(|step| step.number == number) else {
+            return Ok(None);
+        };
+        let (mut parts, replayed) = match std::mem::replace(&mut step.proof, Proof::Awaited) {
+            Proof::Journal(parts) => (parts, false),
+            Proof::Compare(parts) => (parts, true),
+            proof @ (Proof::Awaited | Proof::Given) => {
+                step.proof = proof;
+                return Ok(None);
+            }
+        };
+        if parts.len() != digests.len() {
+            let text =
+                format!("step {number} has {} hashes for {} parts", digests.len(), parts.len());
+            return Err(Failure::Bug(text));
+        }
+        for (part, digest) in parts.iter_mut().zip(digests) {
+            if replayed && part.digest != *digest {
+                return Err(Failure::Diverged {
+                    step: number,
+                    input: part.input,
+                    seek: part.seek.clone(),
+                    journaled: part.digest,
+                    replayed: *digest,
+                });
+            }
+            part.digest = *digest;
+        }
+        if replayed {
+            step.proof = Proof::Given;
+            return Ok(None);
+        }
+        Ok(Some(JournaledStep { step: number, parts }))
     }
 
     pub(super) fn journaled(&mut self, through: u64) {
-        let covered = self.steps.iter_mut().take_while(|step| step.number <= through);
-        covered.for_each(|step| step.durable = true);
+        for step in self.steps.iter_mut().take_while(|step| step.number <= through) {
+            if matches!(step.proof, Proof::Awaited) {
+                step.proof = Proof::Given;
+            }
+        }
     }
 
     pub(super) fn stepped(&mut self, number: u64) {
@@ -48,8 +112,18 @@ impl Flight {
     /// The next step that may be written now; it counts as given out.
     pub(super) fn next_to_write(&mut self) -> Option<u64> {
         let next = self.steps.iter_mut().find(|step| !step.writing)?;
-        next.writing = next.durable && next.stepped;
+        next.writing = matches!(next.proof, Proof::Given) && next.stepped;
         next.writing.then_some(next.number)
+    }
+
+    /// How many hashes the step waits for.
+    #[cfg(test)]
+    pub(super) fn hashes_wanted(&self, number: u64) -> usize {
+        let step = self.steps.iter().find(|step| step.number == number);
+        match step.map(|step| &step.proof) {
+            Some(Proof::Journal(parts) | Proof::Compare(parts)) => parts.len(),
+            _ => 0,
+        }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -72,11 +146,15 @@ mod tests {
     #[test]
     fn a_step_waits_for_journal_circuit_and_the_steps_before_it() {
         let mut flight = Flight::default();
-        flight.push(1, 10, false);
-        flight.push(2, 20, true);
+        flight.push(1, 10, Proof::Journal(Vec::new()));
+        flight.push(2, 20, Proof::Given);
         flight.stepped(2);
         assert_eq!(flight.next_to_write(), None);
         flight.stepped(1);
+        assert_eq!(flight.next_to_write(), None);
+        flight.journaled(2);
+        assert_eq!(flight.next_to_write(), None, "it has not even been hashed");
+        assert_eq!(flight.hashed(1, &[]).unwrap().unwrap().step, 1);
         assert_eq!(flight.next_to_write(), None);
         flight.journaled(1);
         assert_eq!(flight.next_to_write(), Some(1));

@@ -3,7 +3,9 @@
 
 use std::sync::Arc;
 
-use lockgate_core::{BatchBuilder, EndpointError, MemoryInput, MemoryRecord, NewRecord, Partition};
+use lockgate_core::{
+    BatchBuilder, EndpointError, MemoryInput, MemoryRecord, NewRecord, PartDigest, Partition,
+};
 
 use super::tests::{Disk, LIMITS, Rig, SECOND, letters, settings};
 use super::*;
@@ -56,9 +58,15 @@ impl Bare {
         self.on(Event::InputFailed { input, fatal: true, error });
     }
 
+    fn stepped(&mut self, step: u64) {
+        let digests = vec![PartDigest::default(); self.sequence.flight.hashes_wanted(step)];
+        self.on(Event::Hashed { step, digests });
+        self.on(Event::Stepped { step });
+    }
+
     /// Everything that the step waits for happens.
     fn finish(&mut self, step: u64) {
-        self.on(Event::Stepped { step });
+        self.stepped(step);
         self.on(Event::Journaled { through: step });
         self.on(Event::Written { step });
     }
@@ -82,7 +90,7 @@ impl Bare {
         while let Some(action) = self.sequence.next_action() {
             match action {
                 Action::Journal(step) => self.on(Event::Journaled { through: step.step }),
-                Action::Step(step) => self.on(Event::Stepped { step: step.number }),
+                Action::Step(step) => self.stepped(step.number),
                 Action::Write { step } => self.on(Event::Written { step }),
                 Action::Finish => self.on(Event::Finished),
                 Action::Prepare => self.on(prepared()),
@@ -292,7 +300,7 @@ fn nothing_is_written_while_a_checkpoint_is_stored() {
     bare.on(prepared());
     bare.buffered(0, 3);
     bare.extended(0, 3, seek(6));
-    bare.on(Event::Stepped { step: 2 });
+    bare.stepped(2);
     assert_eq!(bare.sequence.last_step(), 2, "steps are cut meanwhile");
     assert!(!writes(&mut bare));
     bare.on(Event::Stored);

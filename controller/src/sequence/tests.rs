@@ -202,6 +202,8 @@ impl Rig {
                 }
             }
             Action::Step(step) => {
+                let digests = step.parts.iter().map(|part| PartDigest::of(&part.batches)).collect();
+                self.push(Event::Hashed { step: step.number, digests });
                 let outputs = ["out".to_string()];
                 let mut output = StepOutput::new(&outputs);
                 PassThrough.step(&step, &mut output).unwrap();
