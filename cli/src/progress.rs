@@ -12,8 +12,8 @@ pub(crate) fn line(now: &Status, before: &Status) -> String {
     let phase = match now.phase {
         Phase::Replaying => "replaying step",
         Phase::Running => "step",
-        Phase::Stopping => "stopping after step",
-        Phase::Ended => "ended after step",
+        Phase::Stopping => "finishing, step",
+        Phase::Ended => "ended, step",
     };
     let mut text =
         format!("{phase} {}, checkpoint {}", HumanCount(now.step), now.checkpointed_step);
