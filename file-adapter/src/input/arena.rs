@@ -50,6 +50,13 @@ impl Pool {
     }
 }
 
+#[cfg(test)]
+impl Pool {
+    pub(super) fn free_blocks(&self) -> usize {
+        self.shared.free().len()
+    }
+}
+
 impl Shared {
     fn free(&self) -> std::sync::MutexGuard<'_, Vec<Vec<u8>>> {
         self.free.lock().unwrap_or_else(PoisonError::into_inner)
@@ -96,14 +103,14 @@ impl Block {
         bytes
     }
 
-    /// The filled part as an arena. A block that is mostly empty is copied into memory of the right size
-    /// instead, so that a few records do not hold a whole block.
+    /// Whether `bytes` are so few that they should not hold the block.
+    pub(super) fn is_too_large_for(&self, bytes: usize) -> bool {
+        bytes < self.bytes.len() / 4
+    }
+
+    /// The filled part as an arena.
     pub(super) fn into_arena(self) -> Bytes {
-        if self.len < self.bytes.len() / 4 {
-            Bytes::copy_from_slice(self.filled())
-        } else {
-            Bytes::from_owner(self)
-        }
+        Bytes::from_owner(self)
     }
 }
 
@@ -142,15 +149,6 @@ mod tests {
         assert!(pool.shared.free().is_empty());
         drop(slice);
         assert_eq!(pool.block(16).bytes.as_ptr(), place);
-    }
-
-    #[test]
-    fn a_few_bytes_do_not_hold_a_block() {
-        let pool = Pool::new(16, 4);
-        let mut block = pool.block(0);
-        block.extend(b"abc");
-        assert_eq!(block.into_arena(), Bytes::from_static(b"abc"));
-        assert_eq!(pool.shared.free().len(), 1);
     }
 
     #[test]

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use lockgate_core::{Batch, EndpointError, Partition};
 
-use super::arena::Pool;
+use super::arena::{Block, Pool};
 use super::decode::Source;
 use super::frame::{Cut, FrameError, Oversize, Rules, Split, Splitter};
 use super::identity::{Fingerprint, TAIL_BYTES, Tail};
@@ -50,6 +50,14 @@ pub(super) enum Until {
     EndForNow,
     /// At this place, as if the file ended there.
     Offset(u64),
+}
+
+/// Where the records of a block will lie.
+enum Arena {
+    /// In the block.
+    Shared(Bytes),
+    /// Each run in memory of its own: they are too few to hold the block.
+    Sparse(Block),
 }
 
 /// A file that is being read.
@@ -196,7 +204,12 @@ impl Cursor {
         }
         let new = &block.filled()[scanned..];
         self.tail.push(base + scanned as u64, new);
-        self.members.extend(self.source.take_members());
+        for member in self.source.take_members() {
+            match self.members.back_mut() {
+                Some(last) if last.start == member.start => *last = member,
+                _ => self.members.push_back(member),
+            }
+        }
 
         let mut reading = Reading { at_end, ..Reading::default() };
         if let Some(raw) = self.source.take_garbage() {
@@ -207,6 +220,10 @@ impl Cursor {
             self.check_end(until, &mut reading.applied)?;
         }
         if new.is_empty() && !end {
+            if scanned >= pool.block_bytes() {
+                // It was moved into the block.
+                self.unfinished = block.into_filled();
+            }
             return Ok(reading);
         }
         let split = self.splitter.split(base, block.filled(), scanned, end);
@@ -217,7 +234,11 @@ impl Cursor {
             self.unfinished.clear();
             self.unfinished.extend_from_slice(&block.filled()[split.rest..]);
             if !split.cuts.is_empty() {
-                self.cut(base, block.into_arena(), split, &mut reading);
+                let arena = match block.is_too_large_for(split.bytes()) {
+                    true => Arena::Sparse(block),
+                    false => Arena::Shared(block.into_arena()),
+                };
+                self.cut(base, &arena, split, &mut reading);
             }
         }
         self.forget_members();
@@ -245,7 +266,12 @@ impl Cursor {
             block.advance(n);
             is_another = n == 0;
         }
-        self.members.extend(self.source.take_members());
+        for member in self.source.take_members() {
+            match self.members.back_mut() {
+                Some(last) if last.start == member.start => *last = member,
+                _ => self.members.push_back(member),
+            }
+        }
         while self.members.get(1).is_some_and(|member| member.start <= self.position) {
             self.members.pop_front();
         }
@@ -276,28 +302,22 @@ impl Cursor {
     }
 
     /// Makes batches of the cuts of a block.
-    fn cut(&mut self, base: u64, arena: Bytes, split: Split, reading: &mut Reading) {
+    fn cut(&mut self, base: u64, arena: &Arena, split: Split, reading: &mut Reading) {
         for cut in split.cuts {
             match cut {
                 Cut::Run { start, ends } => {
                     let next = base + u64::from(ends.last().copied().unwrap_or(start));
-                    let batch = self.batch(base, &arena, start, ends);
+                    let batch = self.batch(base, arena, start, ends);
                     reading.pieces.push(self.piece(Some(batch), next));
                 }
                 Cut::Overlong { kept, oversize } => {
-                    let kept =
-                        kept.map(|kept| self.batch(base, &arena, kept.start, vec![kept.end]));
+                    let kept = kept.map(|kept| self.batch(base, arena, kept.start, vec![kept.end]));
                     reading.pieces.push(self.piece(kept, oversize.next));
                     reading.applied.push(self.overlong(oversize));
                 }
                 Cut::OverlongBegins { kept } => {
-                    self.kept = kept.map(|kept| {
-                        // A copy, so that a long record does not hold a block for as long as it lasts.
-                        let span = kept.start as usize..kept.end as usize;
-                        let start = base + u64::from(kept.start);
-                        let len = kept.end - kept.start;
-                        self.batch(start, &Bytes::copy_from_slice(&arena[span]), 0, vec![len])
-                    });
+                    self.kept =
+                        kept.map(|kept| self.batch(base, arena, kept.start, vec![kept.end]));
                 }
                 Cut::OverlongEnds { oversize } => {
                     let kept = self.kept.take();
@@ -308,9 +328,20 @@ impl Cursor {
         }
     }
 
-    fn batch(&self, base: u64, arena: &Bytes, start: u32, ends: Vec<u32>) -> Batch {
+    fn batch(&self, base: u64, arena: &Arena, start: u32, ends: Vec<u32>) -> Batch {
         let (partition, framing) = (self.partition.clone(), self.rules.framing);
-        Batch::adjoining(partition, framing, arena.clone(), base, start, ends)
+        match arena {
+            Arena::Shared(arena) => {
+                Batch::adjoining(partition, framing, arena.clone(), base, start, ends)
+            }
+            Arena::Sparse(block) => {
+                let end = ends.last().copied().unwrap_or(start);
+                let span = &block.filled()[start as usize..end as usize];
+                let ends = ends.into_iter().map(|end| end - start).collect();
+                let base = base + u64::from(start);
+                Batch::adjoining(partition, framing, Bytes::copy_from_slice(span), base, 0, ends)
+            }
+        }
     }
 
     fn piece(&mut self, batch: Option<Batch>, next: u64) -> Piece {
@@ -364,5 +395,86 @@ impl Cursor {
                  {declared} bytes"
             ),
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::io::Write;
+
+    use lockgate_core::Framing;
+    use proptest::prelude::*;
+
+    fn rules(max_record_bytes: usize) -> Rules {
+        Rules { framing: Framing::Lines, max_record_bytes, overlong: Overlong::Skip }
+    }
+
+    fn open(path: &std::path::Path, rules: Rules) -> Cursor {
+        let partition = Partition { source: "in.log".into(), number: None };
+        Cursor::new(Arc::new(partition), rules, Source::open(path).unwrap().source)
+    }
+
+    /// Reads all there is, and once more when there is nothing.
+    fn read_all(cursor: &mut Cursor, pool: &Pool, until: Until) -> Vec<Batch> {
+        let mut batches = Vec::new();
+        loop {
+            let reading = cursor.read(pool, until).unwrap();
+            batches.extend(reading.pieces.into_iter().filter_map(|piece| piece.batch));
+            if reading.at_end {
+                batches.extend(
+                    cursor.read(pool, until).unwrap().pieces.into_iter().filter_map(|p| p.batch),
+                );
+                return batches;
+            }
+        }
+    }
+
+    /// A few bytes once held a whole block.
+    #[test]
+    fn few_records_do_not_hold_a_block() {
+        let dir = tempfile::TempDir::new().unwrap();
+        let path = dir.path().join("in.log");
+        fs::write(&path, format!("short\n{}\nlast\n", "x".repeat(900))).unwrap();
+        let pool = Pool::new(1024, 4);
+        let batches = read_all(&mut open(&path, rules(10)), &pool, Until::End);
+        assert_eq!(batches.iter().map(Batch::len).sum::<usize>(), 2);
+        assert_eq!(pool.free_blocks(), 1, "the block is free though the records are held");
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(48))]
+        /// A line that stood unfinished at exactly a block's end, with nothing behind it for a while, once
+        /// lost what there was of it.
+        #[test]
+        fn a_line_that_grows_bit_by_bit_is_whole(
+            lengths in proptest::collection::vec(0usize..70, 1..6),
+            pieces in proptest::collection::vec(1usize..40, 1..30),
+        ) {
+            let dir = tempfile::TempDir::new().unwrap();
+            let path = dir.path().join("in.log");
+            let mut text = Vec::new();
+            for (i, length) in lengths.iter().enumerate() {
+                text.extend(std::iter::repeat_n(b'a' + i as u8, *length));
+                text.push(b'\n');
+            }
+            fs::write(&path, "").unwrap();
+            let mut cursor = open(&path, rules(1000));
+            let pool = Pool::new(16, 4);
+            let mut file = fs::File::options().append(true).open(&path).unwrap();
+            let mut rest = &text[..];
+            let mut batches = Vec::new();
+            for piece in pieces.into_iter().chain(std::iter::once(usize::MAX)) {
+                let (now, later) = rest.split_at(piece.min(rest.len()));
+                file.write_all(now).unwrap();
+                rest = later;
+                batches.extend(read_all(&mut cursor, &pool, Until::EndForNow));
+            }
+            let records = batches.iter().flat_map(Batch::iter);
+            let joined: Vec<u8> =
+                records.flat_map(|record| [record.value.unwrap(), b"\n"].concat()).collect();
+            prop_assert_eq!(joined, text);
+        }
     }
 }

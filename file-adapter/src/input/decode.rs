@@ -4,7 +4,7 @@
 //! as it is. Memory is bounded whatever the file holds. Reaching the end is not final: a file may grow,
 //! and the next read goes on. Not here: records.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
@@ -62,6 +62,10 @@ impl Source {
             what: format!("cannot read {}", printable(path)),
             source: error.into(),
         };
+        // Looked at first: opening a pipe would wait for a writer.
+        if !fs::metadata(path).map_err(unavailable)?.is_file() {
+            return Err(unavailable(io::Error::other("it is not a regular file")));
+        }
         let file = File::open(path).map_err(unavailable)?;
         let metadata = file.metadata().map_err(unavailable)?;
         let mut source = Self { path: path.to_owned(), file, pos: 0, decoder: None };
@@ -322,6 +326,13 @@ impl Format {
         [Format::Gzip, Format::Zstd].into_iter().find(|format| format.begins(head))
     }
 
+    fn magic_bytes(self) -> usize {
+        match self {
+            Format::Gzip => GZIP_MAGIC.len(),
+            Format::Zstd => ZSTD_MAGIC.len(),
+        }
+    }
+
     fn begins(self, bytes: &[u8]) -> bool {
         match self {
             Format::Gzip => bytes.starts_with(&GZIP_MAGIC),
@@ -453,13 +464,11 @@ impl Decoder {
             // Files are padded with zeros by tapes and some copying programs.
             let zeros = self.unread().iter().take_while(|byte| **byte == 0).count();
             self.consume(zeros);
-            if self.unread().len() >= ZSTD_MAGIC.len() {
+            if self.unread().len() >= self.format.magic_bytes() {
                 break;
             }
+            // What is there may become a magic number when the file grows.
             if !self.refill(file)? {
-                if self.unread().len() >= GZIP_MAGIC.len() {
-                    break;
-                }
                 return Ok(false);
             }
         }
@@ -481,7 +490,12 @@ impl Decoder {
         let len = raw.min(TAIL_BYTES as u64);
         let tail = bytes_at(file, raw - len, len as usize)
             .map_err(|error| Failure::Disk { raw, error })?;
-        self.begun.push(Member { raw, start: pos, raw_tail: Fingerprint::of(&tail) });
+        let member = Member { raw, start: pos, raw_tail: Fingerprint::of(&tail) };
+        // Of members that hold nothing the last is the best to go on from.
+        match self.begun.last_mut() {
+            Some(last) if last.start == pos => *last = member,
+            _ => self.begun.push(member),
+        }
         Ok(())
     }
 

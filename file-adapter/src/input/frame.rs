@@ -57,6 +57,20 @@ pub(super) struct Split {
     pub(super) rest: usize,
 }
 
+impl Split {
+    /// How many bytes of the block belong to records.
+    pub(super) fn bytes(&self) -> usize {
+        let bytes = self.cuts.iter().map(|cut| match cut {
+            Cut::Run { start, ends } => ends.last().map_or(0, |end| end - start),
+            Cut::Overlong { kept, .. } | Cut::OverlongBegins { kept } => {
+                kept.as_ref().map_or(0, |kept| kept.end - kept.start)
+            }
+            Cut::OverlongEnds { .. } => 0,
+        });
+        bytes.map(|bytes| bytes as usize).sum()
+    }
+}
+
 /// Why a stream cannot be split. Offsets are those of the stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FrameError {
@@ -318,7 +332,10 @@ impl Found {
     fn close_run(&mut self, next: usize) {
         let start = std::mem::replace(&mut self.start, next) as u32;
         if !self.ends.is_empty() {
-            let ends = std::mem::take(&mut self.ends);
+            let mut ends = std::mem::take(&mut self.ends);
+            if ends.len() < ends.capacity() / 2 {
+                ends.shrink_to_fit();
+            }
             self.cuts.push(Cut::Run { start, ends });
         }
     }

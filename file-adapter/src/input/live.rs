@@ -25,7 +25,7 @@ use super::identity::{Fingerprint, Tail};
 use super::plan::{Change, Plan, Planned, accept, refuse};
 use super::position::{Begun, Done, Mark, Range, printable, ranges_to_msgpack};
 use super::progress::{Identity, Progress};
-use super::queue::{End, FileId, Item, Queue};
+use super::queue::{End, FileId, Item, Queue, Share};
 use super::reader::Wake;
 use super::replay::Replayer;
 
@@ -374,14 +374,14 @@ impl Live {
 
     fn hand_over(&mut self, checkpoint_requested: bool) {
         let most = self.shared.consumer.max_batch_size();
-        let records = if checkpoint_requested {
-            self.queue.records_to_checkpoint(most, self.progress.midway())
+        let share = if checkpoint_requested {
+            self.queue.share_to_checkpoint(most, self.progress.midway())
         } else {
-            most
+            Share::of_records(most)
         };
         let mut batches: Vec<Batch> = Vec::new();
         let mut ranges: Vec<(FileId, Range)> = Vec::new();
-        for item in self.queue.take(records) {
+        for item in self.queue.take(share) {
             if let Some(file) = self.files.get(&item.file) {
                 self.progress.hand_over(&item, &file.identity, &mut ranges);
             }

@@ -123,12 +123,12 @@ impl Queue {
         announced
     }
 
-    /// Takes `records` records out, or all if there are fewer, and everything without records behind.
-    pub(super) fn take(&mut self, records: usize) -> Vec<Item> {
+    /// Takes out what `share` says, or all if there is less.
+    pub(super) fn take(&mut self, share: Share) -> Vec<Item> {
         let mut taken = Vec::new();
-        let mut room = records;
+        let mut room = share.records;
         while let Some(item) = self.ready.front_mut() {
-            if item.len() > 0 && room == 0 {
+            if taken.len() == share.items || item.len() > 0 && room == 0 {
                 break;
             }
             let item =
@@ -141,16 +141,17 @@ impl Queue {
         taken
     }
 
-    /// How many records, at most `most`, to hand over when a checkpoint is wanted. `midway` are the files
+    /// What to hand over, at most `most` records, when a checkpoint is wanted. `midway` are the files
     /// whose present place is no cheap one to go on from.
     ///
     /// Goes up to the first place at which a member begins; plain files have no dear places and are not
     /// stopped in. Without such a place the reader stays where it is, if that is a good place, or else
     /// goes on as usual.
-    pub(super) fn records_to_checkpoint(&self, most: usize, mut midway: BTreeSet<FileId>) -> usize {
-        let mut best = midway.is_empty().then_some(0);
+    pub(super) fn share_to_checkpoint(&self, most: usize, mut midway: BTreeSet<FileId>) -> Share {
+        let mut best = midway.is_empty().then_some(Share { records: 0, items: 0 });
         let mut records = 0;
-        for item in &self.ready {
+        for (place, item) in self.ready.iter().enumerate() {
+            let items = place + 1;
             let room = most - records;
             if item.len() > 0 && room == 0 {
                 break;
@@ -159,7 +160,7 @@ impl Queue {
             if midway.is_empty()
                 && let Some(n) = item.records_to_member(room)
             {
-                return records + n;
+                return Share { records: records + n, items };
             }
             let n = item.len().min(room);
             records += n;
@@ -168,7 +169,7 @@ impl Queue {
             if !cheap && item.end.is_none() {
                 midway.insert(item.file);
             } else if midway.is_empty() {
-                best = Some(records);
+                best = Some(Share { records, items });
                 if was_midway {
                     break;
                 }
@@ -177,7 +178,23 @@ impl Queue {
                 break;
             }
         }
-        best.unwrap_or(records)
+        best.unwrap_or(Share::of_records(records))
+    }
+}
+
+/// How much of a queue to take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Share {
+    records: usize,
+    /// Items, the last of which may be taken in part. What has no records counts here, since it moves the
+    /// place where the reader stands too.
+    items: usize,
+}
+
+impl Share {
+    /// So many records, and everything without records behind them.
+    pub(super) fn of_records(records: usize) -> Self {
+        Self { records, items: usize::MAX }
     }
 }
 
@@ -241,7 +258,7 @@ mod tests {
         let queue = queue(vec![item(FILE, 0, 4, &[0]), item(FILE, 4, 6, &[0, 7, 9])]);
         let check = |most, midway: &[FileId], expected| {
             let midway = midway.iter().copied().collect();
-            assert_eq!(queue.records_to_checkpoint(most, midway), expected);
+            assert_eq!(queue.share_to_checkpoint(most, midway).records, expected);
         };
         check(100, &[], 7);
         check(7, &[], 7);
@@ -257,25 +274,41 @@ mod tests {
         let end = Item::end(FILE, 30, Vec::new(), End::Done);
         let next = item(FileId(2), 0, 3, &[0]);
         let queue = queue(vec![item(FILE, 0, 3, &[]), end, next]);
-        assert_eq!(queue.records_to_checkpoint(2, BTreeSet::new()), 2);
-        assert_eq!(queue.records_to_checkpoint(100, BTreeSet::new()), 3);
+        assert_eq!(queue.share_to_checkpoint(2, BTreeSet::new()).records, 2);
+        assert_eq!(queue.share_to_checkpoint(100, BTreeSet::new()).records, 3);
     }
 
     #[test]
     fn a_checkpoint_stops_at_the_end_of_a_compressed_file() {
         let end = Item::end(FILE, 30, Vec::new(), End::Done);
         let queue = queue(vec![item(FILE, 0, 3, &[0]), end, item(FileId(2), 0, 3, &[0])]);
-        assert_eq!(queue.records_to_checkpoint(100, BTreeSet::new()), 3);
+        assert_eq!(queue.share_to_checkpoint(100, BTreeSet::new()).records, 3);
+    }
+
+    /// A skipped record behind the good place was once taken along, and left the reader at a bad one.
+    #[test]
+    fn a_checkpoint_does_not_go_on_over_what_has_no_records() {
+        let piece = Piece { batch: None, next: 40, members: Vec::new() };
+        let skipped = Item {
+            members: vec![Member { raw: 0, start: 0, raw_tail: Fingerprint::of(b"") }],
+            ..Item::records(FILE, piece)
+        };
+        let mut queue = queue(vec![skipped, item(FILE, 4, 6, &[0])]);
+        let share = queue.share_to_checkpoint(1, BTreeSet::new());
+        assert_eq!(share, Share { records: 0, items: 0 });
+        assert_eq!(queue.take(share).len(), 0);
+        let share = queue.share_to_checkpoint(1, [FILE].into());
+        assert_eq!(offsets(&queue.take(share)), [40]);
     }
 
     #[test]
     fn what_has_no_records_goes_with_what_is_before() {
         let end = Item::end(FILE, 30, Vec::new(), End::Done);
         let mut queue = queue(vec![item(FILE, 0, 3, &[]), end, item(FileId(2), 0, 1, &[])]);
-        let taken = queue.take(3);
+        let taken = queue.take(Share::of_records(3));
         assert_eq!(taken.last().and_then(|item| item.end), Some(End::Done));
-        assert_eq!(queue.take(0).len(), 0);
-        assert_eq!(offsets(&queue.take(9)), [0]);
+        assert_eq!(queue.take(Share::of_records(0)).len(), 0);
+        assert_eq!(offsets(&queue.take(Share::of_records(9))), [0]);
     }
 
     proptest! {
@@ -299,7 +332,7 @@ mod tests {
                 held = held.plus(queue.announce(limits));
                 prop_assert!(limits.allow(held), "{held:?}");
                 prop_assert_eq!(held, queue.held);
-                let taken = queue.take(take);
+                let taken = queue.take(Share::of_records(take));
                 let sum = taken.iter().fold(BufferSize::ZERO, |sum, item| sum.plus(item.size()));
                 prop_assert!(sum.records <= take as u64);
                 held = held.minus(sum).unwrap();

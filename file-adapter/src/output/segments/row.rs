@@ -28,7 +28,7 @@ pub(super) struct End {
 
 /// The row.
 ///
-/// **Invariant:** `unnamed_from <= prepared <= end.segment`.
+/// **Invariant:** `unnamed_from <= named <= prepared <= end.segment`.
 pub(super) struct Row {
     directory: Directory,
     format: OutputFormat,
@@ -42,6 +42,8 @@ pub(super) struct Row {
     unsynced: Vec<(u64, DataFile)>,
     /// All segments before this one have their final names.
     unnamed_from: u64,
+    /// The next one to be given its final name: ahead of `unnamed_from` while that is under way.
+    named: u64,
     /// All segments before this one have been made durable for a checkpoint.
     prepared: u64,
 }
@@ -63,6 +65,7 @@ impl Row {
             buffer: Vec::new(),
             unsynced: Vec::new(),
             unnamed_from: end.segment,
+            named: end.segment,
             prepared: end.segment,
         }
     }
@@ -278,17 +281,18 @@ impl Row {
 
     /// Shows all segments that were complete at the last `prepare` under their final names.
     pub(super) fn give_final_names(&mut self) -> Result<(), EndpointError> {
-        let complete = self.unnamed_from..self.prepared;
-        if complete.is_empty() {
+        if self.unnamed_from == self.prepared {
             return Ok(());
         }
         let is_compressed = self.config.compression != Compression::None;
         let stage = if is_compressed { Stage::Compressed } else { Stage::Partial };
-        for number in complete.clone() {
-            self.directory.give_final_name(number, stage)?;
+        // A full disk may stop this anywhere, and the same call comes again.
+        while self.named < self.prepared {
+            self.directory.give_final_name(self.named, stage)?;
+            self.named += 1;
         }
         self.directory.sync()?;
-        for number in complete.filter(|_| is_compressed) {
+        for number in (self.unnamed_from..self.prepared).filter(|_| is_compressed) {
             self.directory.remove(number, Stage::Partial)?;
         }
         self.unnamed_from = self.prepared;

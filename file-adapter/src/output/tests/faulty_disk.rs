@@ -99,14 +99,22 @@ fn disk_is_full() -> io::Error {
     full.unwrap_err()
 }
 
-impl Disk for FaultyDisk {
-    fn create(&self, path: &Path) -> io::Result<File> {
-        let mut faults = self.call()?;
-        match &mut faults.room {
+impl Faults {
+    /// Takes the room that a new name needs.
+    fn take_entry(&mut self) -> io::Result<()> {
+        match &mut self.room {
             Some(0) => return Err(disk_is_full()),
             Some(room) => *room -= 1,
             None => {}
         }
+        Ok(())
+    }
+}
+
+impl Disk for FaultyDisk {
+    fn create(&self, path: &Path) -> io::Result<File> {
+        let mut faults = self.call()?;
+        faults.take_entry()?;
         let file = SystemDisk.create(path)?;
         // The inode may have been that of a file that is gone.
         let inode = file.metadata()?.ino();
@@ -175,7 +183,9 @@ impl Disk for FaultyDisk {
     }
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
-        let _faults = self.call()?;
+        let mut faults = self.call()?;
+        // A new entry may take a new block of the directory.
+        faults.take_entry()?;
         SystemDisk.rename(from, to)
     }
 

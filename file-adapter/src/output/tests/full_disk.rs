@@ -170,3 +170,26 @@ fn content_length(stored: &[u8], compression: Option<Compression>) -> usize {
         Some(Compression::None) | None => stored.len(),
     }
 }
+
+/// A second attempt at the final names once took the segment that the first had named for a foreign one.
+#[test]
+fn names_that_were_given_before_the_disk_was_full_stay() {
+    for room in 0..3 {
+        for config in &configs(Path::new(""))[1..] {
+            let (dir, disk) = (scratch(), FaultyDisk::default());
+            let config = FileOutputConfig { path: dir.path().join(&config.path), ..config.clone() };
+            let mut output = output_on(Arc::new(disk.clone()), &config);
+            output.recover(None).unwrap();
+            output.write(1, &[lines("a\n".repeat(12))]).unwrap();
+            output.prepare().unwrap();
+            disk.limit(Some(room));
+            let first = output.checkpointed().unwrap_err();
+            assert!(matches!(first, EndpointError::StorageFull { .. }), "{first:?}");
+            disk.limit(None);
+            output.checkpointed().unwrap();
+            let complete = fs::read_dir(dir.path()).unwrap();
+            let names = complete.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+            assert_eq!(names.filter(|name| !name.starts_with('.')).count(), 3);
+        }
+    }
+}
