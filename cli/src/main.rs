@@ -8,6 +8,8 @@ mod pipeline;
 mod progress;
 mod terminal;
 
+use std::io::Write;
+
 use clap::Parser;
 
 use args::{Args, Command};
@@ -32,7 +34,7 @@ fn main() {
     match done {
         Ok(Ok(())) => Code::exit(Code::Done),
         Ok(Err(Failed { code, message })) => {
-            eprintln!("lockgate: {message}");
+            let _ = writeln!(std::io::stderr(), "lockgate: {message}");
             Code::exit(code);
         }
         // The panic has been printed.

@@ -10,6 +10,7 @@ use lockgate_controller::{InputStatus, PauseReason, Phase, Status};
 pub(crate) fn line(now: &Status, before: &Status) -> String {
     let since = now.elapsed.saturating_sub(before.elapsed);
     let phase = match now.phase {
+        Phase::Replaying if now.steps == 0 => "starting, step",
         Phase::Replaying => "replaying step",
         Phase::Running => "step",
         Phase::Stopping => "finishing, step",

@@ -67,7 +67,8 @@ pub(crate) struct AboveLine<'a> {
 
 impl Write for AboveLine<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.line.suspend(|| io::stderr().write_all(bytes))?;
+        // A log that nobody can read any more is no reason to stop.
+        let _ = self.line.suspend(|| io::stderr().write_all(bytes));
         Ok(bytes.len())
     }
 

@@ -37,6 +37,31 @@ pub struct Controller {
     status: Status,
     published: watch::Sender<Status>,
     begun: Instant,
+    clock: AwakeClock,
+}
+
+/// How long a run that failed waits for readers and outputs to let go of what they hold.
+const LETTING_GO: Duration = Duration::from_secs(1);
+
+/// Time as this process has lived it: while it was stopped or the machine slept, the readers could not
+/// answer either, and nobody is late for that.
+struct AwakeClock {
+    looked: Instant,
+    awake: Duration,
+}
+
+impl AwakeClock {
+    fn start() -> Self {
+        Self { looked: Instant::now(), awake: Duration::ZERO }
+    }
+
+    fn now(&mut self) -> Duration {
+        let looked = Instant::now();
+        // The driver looks several times a second.
+        self.awake += (looked - self.looked).min(10 * HOUSEKEEPING);
+        self.looked = looked;
+        self.awake
+    }
 }
 
 /// Steers a running pipeline. Requests after its end have no effect.
@@ -99,6 +124,12 @@ impl Controller {
                     keeps_journal: level == FaultTolerance::ExactlyOnce,
                 };
                 let state = State::open(&settings.state_dir, owner, settings.accept_changes)?;
+                for change in state.accepted_changes() {
+                    tracing::warn!("accepted change: {}", change.trim_start());
+                }
+                if let Some(checkpoint) = state.checkpoint()? {
+                    say_what_is_new(&checkpoint, &names, &outputs);
+                }
                 if let Some(checkpoint) = state.checkpoint()?
                     && !settings.accept_changes
                 {
@@ -209,6 +240,7 @@ impl Controller {
             status,
             published,
             begun,
+            clock: AwakeClock::start(),
         })
     }
 
@@ -230,7 +262,12 @@ impl Controller {
             Outcome::Completed | Outcome::Stopped => drop((readers, worker)),
             // What did not answer may not let go either.
             Outcome::StoppedLate | Outcome::Failed(_) => {
-                std::thread::spawn(move || drop((readers, worker)));
+                let (let_go, waiting) = std::sync::mpsc::channel();
+                std::thread::spawn(move || {
+                    drop((readers, worker));
+                    let _ = let_go.send(());
+                });
+                let _ = waiting.recv_timeout(LETTING_GO);
             }
         }
         // Releases the state directory.
@@ -252,7 +289,7 @@ impl Controller {
                     return outcome;
                 }
             }
-            let now = self.begun.elapsed();
+            let now = self.clock.now();
             if now >= housekeeping {
                 housekeeping = now + HOUSEKEEPING;
                 self.look_after_readers();
@@ -266,7 +303,7 @@ impl Controller {
                 Ok(Some(event)) => event,
                 Ok(None) | Err(_) => Event::Tick,
             };
-            self.sequence.handle(self.begun.elapsed(), event);
+            self.sequence.handle(self.clock.now(), event);
         }
     }
 
@@ -315,7 +352,7 @@ impl Controller {
         for input in 0..self.readers.len() {
             if self.readers[input].is_closed() {
                 self.take_waiting_events();
-                self.sequence.handle(self.begun.elapsed(), Event::InputClosed { input });
+                self.sequence.handle(self.clock.now(), Event::InputClosed { input });
             }
         }
     }
@@ -323,7 +360,7 @@ impl Controller {
     /// What a reader reported before it closed must be known before its end is judged.
     fn take_waiting_events(&mut self) {
         while let Ok(event) = self.events.try_recv() {
-            self.sequence.handle(self.begun.elapsed(), event);
+            self.sequence.handle(self.clock.now(), event);
         }
     }
 
@@ -378,6 +415,23 @@ impl Controller {
             output.bytes = written.bytes.load(Ordering::Relaxed);
         }
         self.published.send_replace(status.clone());
+    }
+}
+
+/// After accepted changes: which endpoints begin anew, and whose positions are dropped.
+fn say_what_is_new(checkpoint: &StoredCheckpoint, inputs: &[String], outputs: &[String]) {
+    for name in inputs.iter().filter(|name| !checkpoint.inputs.contains_key(*name)) {
+        tracing::warn!(
+            "input {name} is new to this state directory and starts where its settings say"
+        );
+    }
+    for name in checkpoint.inputs.keys().filter(|name| !inputs.contains(name)) {
+        tracing::warn!("input {name} is not in the pipeline any more; its position is dropped");
+    }
+    for name in outputs.iter().filter(|name| !checkpoint.outputs.contains_key(*name)) {
+        tracing::warn!(
+            "output {name} is new to this state directory; it gets what comes from now on"
+        );
     }
 }
 

@@ -7,8 +7,12 @@ use std::path::Path;
 /// The held lock; released when dropped, or by the kernel when the process ends.
 #[derive(Debug)]
 pub(crate) struct StateLock {
-    _file: File,
+    file: File,
+    has_lived: bool,
 }
+
+/// Stands in the lock file behind the number of its last holder once there has been a database.
+const LIVED: &str = " has a state.db";
 
 /// Why the lock was not taken.
 #[derive(Debug)]
@@ -40,14 +44,37 @@ impl StateLock {
             Err(TryLockError::WouldBlock) => {
                 let mut text = String::new();
                 let _ = file.read_to_string(&mut text);
-                return Err(LockError::InUse { holder: describe(text.trim()) });
+                let pid = text.split_whitespace().next().unwrap_or_default();
+                return Err(LockError::InUse { holder: describe(pid) });
             }
             Err(TryLockError::Error(source)) => return Err(io("locking the directory")(source)),
         }
-        // For people only: the lock itself is the kernel's. On a full disk there is no number to show.
-        let _ = file.set_len(0).and_then(|()| file.rewind());
-        let _ = file.write_all(std::process::id().to_string().as_bytes());
-        Ok(Self { _file: file })
+        let mut text = String::new();
+        file.read_to_string(&mut text).map_err(io("reading the lock file"))?;
+        let mut lock = Self { file, has_lived: text.ends_with(LIVED) };
+        lock.write(lock.has_lived);
+        Ok(lock)
+    }
+
+    /// Whether there has been a database in the directory.
+    pub(crate) fn has_lived(&self) -> bool {
+        self.has_lived
+    }
+
+    /// There is a database in the directory.
+    pub(crate) fn mark_lived(&mut self) {
+        if !std::mem::replace(&mut self.has_lived, true) {
+            self.write(true);
+        }
+    }
+
+    /// For people, and to notice a lost database: the lock itself is the kernel's, so a full disk only means
+    /// that there is less to show.
+    fn write(&mut self, has_lived: bool) {
+        let text = format!("{}{}", std::process::id(), if has_lived { LIVED } else { "" });
+        let _ = self.file.rewind();
+        let _ = self.file.write_all(text.as_bytes());
+        let _ = self.file.set_len(text.len() as u64);
     }
 }
 

@@ -81,8 +81,11 @@ pub struct State {
     outputs: Vec<String>,
     /// Whether steps are journaled; otherwise what an earlier run journaled goes with the next checkpoint.
     keeps_journal: bool,
+    /// Of the database's file, to notice when it is taken away.
+    inode: u64,
     /// The settings to be stored with the next checkpoint, where they are not those of the last.
     new_settings: Option<String>,
+    changes: Vec<String>,
     _lock: StateLock,
 }
 
@@ -110,13 +113,15 @@ impl State {
     /// # Errors
     /// See [`StateError`]; nothing is changed then.
     pub fn open(path: &Path, owner: Owner<'_>, accept_changes: bool) -> Result<Self, StateError> {
-        let lock = StateLock::take(path).map_err(|error| match error {
+        let mut lock = StateLock::take(path).map_err(|error| match error {
             LockError::InUse { holder } => StateError::InUse { path: path.into(), holder },
             LockError::Io { what, source } => {
                 StateError::Storage { path: path.into(), what, source: source.into() }
             }
         })?;
-        schema::ensure(path, owner.pipeline)?;
+        schema::ensure(path, owner.pipeline, lock.has_lived())?;
+        // From now on a missing database is a loss, not a first start.
+        lock.mark_lived();
         let database = schema::connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
         schema::check(path, &database)?;
         let mut state = Self {
@@ -125,10 +130,12 @@ impl State {
             inputs: owner.inputs.to_vec(),
             outputs: owner.outputs.to_vec(),
             keeps_journal: owner.keeps_journal,
+            inode: schema::inode(path)?,
+            changes: Vec::new(),
             new_settings: None,
             _lock: lock,
         };
-        state.new_settings = state.compare(owner, accept_changes)?;
+        (state.new_settings, state.changes) = state.compare(owner, accept_changes)?;
         if let Some(input) =
             state.journaled_inputs()?.into_iter().find(|name| !owner.inputs.contains(name))
             && owner.keeps_journal
@@ -238,6 +245,7 @@ impl State {
     /// # Errors
     /// [`StateError::Full`] if the same call may come again.
     pub fn store(&mut self, checkpoint: &Checkpoint, stored_at_ms: u64) -> Result<(), StateError> {
+        schema::check_place(&self.path, self.inode)?;
         let (inputs, outputs) = (&self.inputs, &self.outputs);
         let last_journaled = if self.keeps_journal { checkpoint.step } else { i64::MAX as u64 };
         let new_settings = &self.new_settings;
@@ -278,7 +286,14 @@ impl State {
             }
             Ok(())
         })?;
-        self.new_settings = None;
+        if std::mem::take(&mut self.new_settings).is_some() {
+            // The first checkpoint must not depend on the write-ahead log being there.
+            let sql = "PRAGMA wal_checkpoint(TRUNCATE)";
+            let moved = self.database.query_row(sql, [], |_| Ok(()));
+            moved.map_err(|error| {
+                schema::classify(&self.path, "moving the first checkpoint into the database", error)
+            })?;
+        }
         Ok(())
     }
 
@@ -300,19 +315,25 @@ impl State {
         Reader { path: &self.path, database: &self.database }
     }
 
-    /// Refuses another owner than the stored one; gives what is to be stored where there is a change.
+    /// The accepted changes, one line each.
+    pub fn accepted_changes(&self) -> &[String] {
+        &self.changes
+    }
+
+    /// Refuses another owner than the stored one; gives what is to be stored where there is a change, and
+    /// the changes.
     fn compare(
         &self,
         owner: Owner<'_>,
         accept_changes: bool,
-    ) -> Result<Option<String>, StateError> {
+    ) -> Result<(Option<String>, Vec<String>), StateError> {
         let mut now: BTreeMap<String, String> = owner.settings.iter().cloned().collect();
         now.insert("name".into(), owner.pipeline.into());
         // The order of the inputs is the order of their records in a step.
         now.insert("inputs".into(), owner.inputs.join(", "));
         now.insert("outputs".into(), owner.outputs.join(", "));
         let Some(text) = self.reader().meta("settings")? else {
-            return Ok(Some(serde_json::json!(now).to_string()));
+            return Ok((Some(serde_json::json!(now).to_string()), Vec::new()));
         };
         let stored = serde_json::from_str(&text).map_err(|error| {
             self.reader().damaged(format!("the stored settings cannot be read: {error}"))
@@ -321,7 +342,8 @@ impl State {
         if !changes.is_empty() && !accept_changes {
             return Err(StateError::Changed { path: self.path.clone(), changes });
         }
-        Ok((!changes.is_empty()).then(|| serde_json::json!(now).to_string()))
+        let new_settings = (!changes.is_empty()).then(|| serde_json::json!(now).to_string());
+        Ok((new_settings, changes))
     }
 }
 

@@ -16,6 +16,8 @@ use crate::terminal::Terminal;
 
 /// How often a person sees the line change.
 const GLANCE: Duration = Duration::from_millis(200);
+/// Signals within this time are one.
+const TOGETHER: Duration = Duration::from_millis(300);
 /// How often a log line says how far the run is.
 const REPORT: Duration = Duration::from_secs(10);
 
@@ -71,7 +73,7 @@ async fn watch(handle: &Handle, terminal: &Terminal, mut signals: Signals) -> In
     let mut glance = interval(GLANCE);
     glance.set_missed_tick_behavior(MissedTickBehavior::Skip);
     let (mut shown, mut reported) = (Recent::default(), Recent::default());
-    let mut stopping = false;
+    let mut stopping = None;
     loop {
         tokio::select! {
             _ = glance.tick() => {
@@ -84,11 +86,15 @@ async fn watch(handle: &Handle, terminal: &Terminal, mut signals: Signals) -> In
                 }
             }
             () = signals.next() => {
-                if stopping {
+                // What comes together (to a process and to its group) is one wish.
+                if stopping.is_some_and(|since: Instant| since.elapsed() < TOGETHER) {
+                    continue;
+                }
+                if stopping.is_some() {
                     terminal.finish("lockgate: ended at once by a second signal; the next start recovers\n");
                     Code::Temporary.exit();
                 }
-                stopping = true;
+                stopping = Some(Instant::now());
                 tracing::info!("stopping in order; a second signal ends at once");
                 handle.stop();
             }

@@ -141,3 +141,56 @@ fn a_secret_from_the_environment_appears_nowhere() {
         }
     }
 }
+
+/// A log whose reader had gone away once took the pipeline with it.
+#[test]
+fn a_log_that_nobody_reads_does_not_stop_a_run() {
+    let site = Site::new(COPY);
+    site.write("in.log", "one\n");
+    let mut command = site.command(&["run", "pipeline.yaml"]);
+    let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+    assert_eq!(command.stderr(full).status().unwrap().code(), Some(0));
+    assert_eq!(site.read("out/all.log"), b"one\n");
+}
+
+/// Two spellings of one path once wrote over each other.
+#[test]
+fn one_file_has_one_output() {
+    let site = Site::new(
+        "name: two\ninputs: {all: {file: {paths: in.log}}}\n\
+         outputs: {a: {file: {path: out/o}}, b: {file: {path: ./out/../out/o}}}\n",
+    );
+    site.write("in.log", "one\n");
+    let refused = site.lockgate(&["run", "pipeline.yaml"]);
+    assert_eq!(refused.code, 78, "{}", refused.stderr);
+    assert!(refused.stderr.contains("is being written by another output"), "{}", refused.stderr);
+}
+
+/// A truncated output once got a hole where its beginning had been.
+#[test]
+fn an_output_truncated_meanwhile_stops_the_run() {
+    let site = Site::new(&COPY.replace("paths: in.log", "paths: in.log, follow: true"));
+    site.write("in.log", "one\n");
+    let mut running = site.start();
+    assert!(running.until(|| site.size("out") == 4), "{}", running.stderr());
+    site.write("out/all.log", "");
+    site.append("in.log", "two\n");
+    let ended = running.end();
+    assert_eq!(ended.code, 65, "{}", ended.stderr);
+    assert!(ended.stderr.contains("it was truncated while lockgate runs"), "{}", ended.stderr);
+}
+
+#[test]
+fn accepted_changes_are_said() {
+    let site = Site::new(COPY);
+    site.write("in.log", "one\n");
+    site.run();
+    site.write("pipeline.yaml", COPY.replace("all: {file", "renamed: {file"));
+    let ended = site.lockgate(&["run", "pipeline.yaml", "--accept-changes"]);
+    assert_eq!(ended.code, 0, "{}", ended.stderr);
+    for said in
+        ["accepted change: inputs: was all, is renamed", "input renamed is new", "input all is not"]
+    {
+        assert!(ended.stderr.contains(said), "{said:?} is not in {}", ended.stderr);
+    }
+}

@@ -32,6 +32,11 @@ impl Site {
         fs::write(path, content).unwrap();
     }
 
+    pub(crate) fn append(&self, name: &str, content: &str) {
+        let mut file = fs::File::options().append(true).open(self.path(name)).unwrap();
+        std::io::Write::write_all(&mut file, content.as_bytes()).unwrap();
+    }
+
     pub(crate) fn read(&self, name: &str) -> Vec<u8> {
         fs::read(self.path(name)).unwrap()
     }

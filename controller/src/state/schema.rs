@@ -2,6 +2,7 @@
 
 use std::fs::{self, File};
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use rusqlite::{Connection, ErrorCode, OpenFlags};
@@ -30,7 +31,7 @@ const TABLES: &str = "
 
 /// Creates the database if there is none. It appears under its name only when it is complete, so a
 /// crash leaves either none or a good one, and an empty file is never taken for a new start.
-pub(super) fn ensure(path: &Path, pipeline: &str) -> Result<(), StateError> {
+pub(super) fn ensure(path: &Path, pipeline: &str, has_lived: bool) -> Result<(), StateError> {
     let storage = |what: &'static str| {
         move |error: io::Error| StateError::Storage {
             path: path.into(),
@@ -47,6 +48,11 @@ pub(super) fn ensure(path: &Path, pipeline: &str) -> Result<(), StateError> {
     }
     if path.join(format!("{DATABASE}-wal")).exists() {
         let what = format!("there is a {DATABASE}-wal but no {DATABASE}");
+        return Err(StateError::Damaged { path: path.into(), what });
+    }
+    if has_lived {
+        let what =
+            format!("{DATABASE} is missing, but a pipeline has run on this directory before");
         return Err(StateError::Damaged { path: path.into(), what });
     }
     let new = path.join(format!("{DATABASE}.new"));
@@ -68,6 +74,28 @@ pub(super) fn ensure(path: &Path, pipeline: &str) -> Result<(), StateError> {
     sync(&new).map_err(storage("writing the database"))?;
     fs::rename(&new, &database).map_err(storage("naming the database"))?;
     sync(path).map_err(storage("writing the directory"))
+}
+
+/// The inode of the database's file.
+pub(super) fn inode(path: &Path) -> Result<u64, StateError> {
+    let found = fs::metadata(path.join(DATABASE));
+    found.map(|found| found.ino()).map_err(|error| StateError::Storage {
+        path: path.into(),
+        what: "looking for the database",
+        source: error.into(),
+    })
+}
+
+/// Makes sure that the database's file is still in its place: what is stored in one that was removed is
+/// lost.
+pub(super) fn check_place(path: &Path, expected: u64) -> Result<(), StateError> {
+    match inode(path) {
+        Ok(found) if found == expected => Ok(()),
+        _ => {
+            let what = format!("{DATABASE} was removed or replaced while a pipeline ran on it");
+            Err(StateError::Damaged { path: path.into(), what })
+        }
+    }
 }
 
 pub(super) fn connect(path: &Path, flags: OpenFlags) -> Result<Connection, StateError> {

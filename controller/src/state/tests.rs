@@ -243,3 +243,30 @@ fn inspection_beside_a_storing_pipeline_never_sees_damage() {
     }
     pipeline.join().unwrap();
 }
+
+/// All of a first run once lay in the write-ahead log alone: without it the next start began from nothing.
+#[test]
+fn the_first_checkpoint_does_not_depend_on_the_write_ahead_log() {
+    let dir = TempDir::new().unwrap();
+    let mut state = open(dir.path());
+    state.store(&checkpoint(0), 5).unwrap();
+    // What a crash leaves, with a log that was lost.
+    let copy = TempDir::new().unwrap();
+    fs::copy(dir.path().join(DATABASE), copy.path().join(DATABASE)).unwrap();
+    assert_eq!(open(copy.path()).checkpoint().unwrap().unwrap().stored_at_ms, 5);
+}
+
+/// A removed database was once taken for a first start, and everything was read again.
+#[test]
+fn a_removed_database_is_noticed_at_the_next_start_and_while_running() {
+    let dir = TempDir::new().unwrap();
+    let mut state = open(dir.path());
+    state.store(&checkpoint(0), 5).unwrap();
+    fs::remove_file(dir.path().join(DATABASE)).unwrap();
+    let running = state.store(&checkpoint(1), 6).unwrap_err();
+    assert!(running.to_string().contains("was removed or replaced while"), "{running}");
+    drop(state);
+    let _ = fs::remove_file(dir.path().join("state.db-wal"));
+    let _ = fs::remove_file(dir.path().join("state.db-shm"));
+    assert!(refusal(dir.path()).contains("is missing, but a pipeline has run on"));
+}

@@ -62,6 +62,12 @@ impl AppendOutput {
             ))
         })?;
         file.verify(&mark)?;
+        if file.length() > mark.length {
+            let (path, bytes) = (self.path.display(), file.length() - mark.length);
+            tracing::info!(
+                "{path}: the last {bytes} bytes came after the checkpoint; they are cut off"
+            );
+        }
         file.cut(&*self.disk, mark.length)?;
         file.sync(&*self.disk)?;
         Ok(file)
@@ -124,7 +130,9 @@ impl Output for AppendOutput {
     }
 
     fn write(&mut self, _step: u64, batches: &[Batch]) -> Result<(), EndpointError> {
-        let before = opened(&mut self.file)?.length();
+        let file = opened(&mut self.file)?;
+        file.check_length()?;
+        let before = file.length();
         let written = self.write_batches(batches);
         if let Err(EndpointError::StorageFull { .. }) = written {
             self.buffer.clear();

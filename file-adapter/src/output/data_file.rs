@@ -2,7 +2,7 @@
 //!
 //! Not here: which file that is, and what is written into it.
 
-use std::fs::{self, File};
+use std::fs::{self, File, TryLockError};
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
@@ -49,7 +49,11 @@ impl DataFile {
     /// Creates the file; that there is none yet is part of what is promised.
     pub(super) fn create(disk: &dyn Disk, path: PathBuf) -> Result<Self, EndpointError> {
         match disk.create(&path) {
-            Ok(file) => Ok(Self { path, file, length: 0 }),
+            Ok(file) => {
+                // Nobody else can have it yet; from now on nobody else gets it.
+                let _ = file.try_lock();
+                Ok(Self { path, file, length: 0 })
+            }
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {
                 Err(EndpointError::Data(format!(
                     "{} exists although nothing has been written to it: another process writes to the \
@@ -77,6 +81,16 @@ impl DataFile {
             )));
         }
         let file = disk.open(&path).map_err(|error| cannot_open("open", &path, error))?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => {
+                return Err(EndpointError::Configuration(format!(
+                    "{} is being written by another output or process; give each output a path of its own",
+                    path.display()
+                )));
+            }
+            Err(TryLockError::Error(error)) => return Err(cannot_open("lock", &path, error)),
+        }
         let length = file.metadata().map_err(|error| cannot_open("open", &path, error))?.len();
         Ok(Some(Self { path, file, length }))
     }
@@ -87,6 +101,21 @@ impl DataFile {
 
     pub(super) fn length(&self) -> u64 {
         self.length
+    }
+
+    /// Makes sure that nobody has cut the file short: what is written next would leave a hole.
+    pub(super) fn check_length(&self) -> Result<(), EndpointError> {
+        let found =
+            self.file.metadata().map_err(|error| cannot("look at", &self.path, error))?.len();
+        if found < self.length {
+            return Err(EndpointError::Data(format!(
+                "{} has {found} bytes where {} were written: it was truncated while lockgate runs; let \
+                 nothing truncate or rotate it, or write segments",
+                self.path.display(),
+                self.length
+            )));
+        }
+        Ok(())
     }
 
     /// Writes `bytes` at the end.

@@ -80,6 +80,7 @@ fn a_first_start_keeps_what_is_there_and_goes_on_after_it() {
     let position = output.recover(None).unwrap();
     output.write(1, &[lines("a\n")]).unwrap();
     assert_eq!(appended.content(), "before\na\n");
+    drop(output);
     appended.open().recover(Some(&position)).unwrap();
     assert_eq!(appended.content(), "before\n");
 }

@@ -93,12 +93,14 @@ fn a_stopped_pipeline_goes_on_with_its_segment_and_an_ended_one_begins_the_next(
     output.recover(None).unwrap();
     output.write(1, &[lines("1\n")]).unwrap();
     let stopped = checkpoint(&mut *output);
+    drop(output);
 
     let mut output = open(dir.path(), Compression::None);
     assert_eq!(output.recover(Some(&stopped)).unwrap(), stopped);
     output.write(2, &[lines("2\n3\n")]).unwrap();
     output.finish().unwrap();
     let ended = checkpoint(&mut *output);
+    drop(output);
 
     let mut output = open(dir.path(), Compression::None);
     let found = output.recover(Some(&ended)).unwrap();
@@ -144,6 +146,7 @@ fn segments_that_their_reader_took_away_are_not_missed() {
         output.recover(None).unwrap();
         output.write(1, &[lines("1\n2\n3\n4\n5\n")]).unwrap();
         let position = checkpoint(&mut *output);
+        drop(output);
         fs::remove_file(dir.path().join("a-000001.log")).unwrap();
         open(dir.path(), compression).recover(Some(&position)).unwrap();
         let names: Vec<_> = files(dir.path()).into_keys().collect();
@@ -162,6 +165,7 @@ fn a_file_that_is_not_ours_under_a_name_that_is_due_is_refused_not_overwritten()
         let foreign = dir.path().join("a-000001.log");
         fs::write(&foreign, "foreign").unwrap();
         assert!(matches!(output.checkpointed(), Err(EndpointError::Data(_))));
+        drop(output);
         let error = refusal(dir.path(), compression, &position);
         insta::allow_duplicates! { insta::assert_snapshot!(error, @"DIR/a-000001.log exists although segment 1 has not been given its name yet: another program made it, or the state directory is older than the output; move the file away, or start anew with another state directory"); }
         assert_eq!(fs::read(&foreign).unwrap(), b"foreign");
@@ -211,6 +215,7 @@ fn a_lost_truncated_or_changed_segment_in_progress_is_refused_and_nothing_is_tou
         output.recover(None).unwrap();
         output.write(1, &[lines("1\n2\n3\n")]).unwrap();
         let position = output.prepare().unwrap();
+        drop(output);
         // The name of segment 1 is due: it must not be given before the refusal.
         meddle(&dir.path().join(".a-000002.log.partial"));
         refusal(dir.path(), Compression::None, &position)
@@ -231,6 +236,7 @@ fn a_change_of_compression_takes_effect_at_the_next_segment() {
             output.recover(None).unwrap();
             output.write(1, &[lines("1\n2\n3\n")]).unwrap();
             let position = output.prepare().unwrap();
+            drop(output);
             let mut output = open(dir.path(), after);
             output.recover(Some(&position)).unwrap();
             output.write(2, &[lines("4\n")]).unwrap();
