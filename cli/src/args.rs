@@ -11,7 +11,7 @@ Exit codes:
   65  damaged input or state, or a replay that differs from what was journaled
   69  a source or destination cannot be reached
   70  a bug in lockgate
-  74  the disk failed
+  74  the disk failed, or a file or directory cannot be written
   75  a temporary failure: the state directory is in use, or the stop took too long
   78  the pipeline file is wrong, or is not the one the state directory belongs to
 

@@ -1,13 +1,23 @@
 //! From a checked pipeline file to what the controller runs: the only place that names all crates.
 
+use std::path::Path;
+
 use lockgate_controller as controller;
 use lockgate_core::{Framing, Output as OutputPort, QueueLimits};
 use lockgate_file_adapter as file;
 
+use crate::exit::{Code, Failed};
 use crate::pipeline as checked;
 
 /// The pipeline ready to be opened. Nothing is touched yet.
-pub(crate) fn compose(pipeline: &checked::Pipeline, accept_changes: bool) -> controller::Pipeline {
+///
+/// # Errors
+/// If a path of an input is no pattern, or an input would read what an output writes.
+pub(crate) fn compose(
+    pipeline: &checked::Pipeline,
+    accept_changes: bool,
+) -> Result<controller::Pipeline, Failed> {
+    refuse_loops(pipeline)?;
     let settings = controller::Settings {
         delivery: match pipeline.delivery {
             checked::Delivery::ExactlyOnce => controller::Delivery::ExactlyOnce,
@@ -31,7 +41,32 @@ pub(crate) fn compose(pipeline: &checked::Pipeline, accept_changes: bool) -> con
     let mut composed = controller::Pipeline::new(&pipeline.name, settings);
     composed.inputs = pipeline.inputs.iter().map(input).collect();
     composed.outputs = pipeline.outputs.iter().map(output).collect();
-    composed
+    Ok(composed)
+}
+
+/// An input that reads what an output writes would never end.
+fn refuse_loops(pipeline: &checked::Pipeline) -> Result<(), Failed> {
+    for input in &pipeline.inputs {
+        let checked::InputKind::File(settings) = &input.kind;
+        let config = file_input(settings);
+        for output in &pipeline.outputs {
+            let checked::OutputKind::File(written) = &output.kind else { continue };
+            // Any segment stands for all of them.
+            let path = written.path.to_string_lossy().replace(checked::SEGMENT, "000001");
+            let reads = config.would_read(Path::new(&path)).map_err(|error| {
+                Failed::new(Code::Configuration, format!("input {}: {error}", input.name))
+            })?;
+            if reads {
+                let (input, output) = (&input.name, &output.name);
+                let message = format!(
+                    "output {output} writes {path}, which input {input} would read again: write to another \
+                     directory, or name the input's files so that this one is not among them"
+                );
+                return Err(Failed::new(Code::Configuration, message));
+            }
+        }
+    }
+    Ok(())
 }
 
 fn input(input: &checked::Input) -> controller::Input {

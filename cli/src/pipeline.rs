@@ -22,7 +22,9 @@ mod node;
 mod raw;
 mod units;
 
-pub(crate) use checked::{FileInput, FileOutput, Input, InputKind, Output, OutputKind, Pipeline};
+pub(crate) use checked::{
+    FileInput, FileOutput, Input, InputKind, Output, OutputKind, Pipeline, SEGMENT,
+};
 pub(crate) use choice::{
     Compression, Delivery, InputFormat, OnStall, OutputFormat, Overlong, StartAt,
 };

@@ -3,8 +3,13 @@
 use std::io::{self, IsTerminal, Write};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use tracing_subscriber::EnvFilter;
+use tracing::level_filters::LevelFilter;
 use tracing_subscriber::fmt::MakeWriter;
+
+use crate::exit::{Code, Failed};
+
+/// The variable with the level of the log.
+const LEVEL: &str = "LOCKGATE_LOG";
 
 /// The line at the bottom of a terminal; nothing where standard error is not one.
 #[derive(Clone)]
@@ -13,25 +18,29 @@ pub(crate) struct Terminal {
 }
 
 impl Terminal {
-    /// Takes over standard error and starts logging to it.
-    pub(crate) fn start() -> Self {
+    /// Takes over standard error and starts logging to it, at the level that the environment asks for.
+    pub(crate) fn start() -> Result<Self, Failed> {
         let line = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
         if let Ok(style) = ProgressStyle::with_template("{spinner} {wide_msg}") {
             line.set_style(style);
         }
         let terminal = Self { line };
-        let filter = EnvFilter::builder()
-            .with_default_directive(tracing::Level::INFO.into())
-            .with_env_var("LOCKGATE_LOG")
-            .from_env_lossy();
+        let level = match std::env::var(LEVEL) {
+            Ok(level) => level.parse().map_err(|_| {
+                let message =
+                    format!("{LEVEL} is {level:?}: it must be error, warn, info, debug or trace");
+                Failed::new(Code::Usage, message)
+            })?,
+            Err(_) => LevelFilter::INFO,
+        };
         // A second logger in one process, as in tests, is not needed.
         let _ = tracing_subscriber::fmt()
-            .with_env_filter(filter)
+            .with_max_level(level)
             .with_target(false)
             .with_ansi(io::stderr().is_terminal())
             .with_writer(terminal.clone())
             .try_init();
-        terminal
+        Ok(terminal)
     }
 
     /// Whether a person sees the line.

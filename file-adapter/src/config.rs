@@ -1,8 +1,8 @@
 //! Checked configuration of file inputs and outputs. What was typed is checked before it gets here.
 
-use std::path::PathBuf;
+use std::path::{Component, Path, PathBuf};
 
-use lockgate_core::Framing;
+use lockgate_core::{EndpointError, Framing};
 
 /// A file input.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,6 +20,26 @@ pub struct FileInputConfig {
     pub follow: bool,
     /// Where the very first start begins.
     pub start_at: StartAt,
+}
+
+impl FileInputConfig {
+    /// Whether the input would read a file at `path`, which is absolute and need not exist.
+    ///
+    /// # Errors
+    /// If one of `paths` is not absolute, or no pattern.
+    pub fn would_read(&self, path: &Path) -> Result<bool, EndpointError> {
+        let mut plain = PathBuf::new();
+        for component in path.components() {
+            match component {
+                Component::ParentDir => {
+                    plain.pop();
+                }
+                Component::CurDir => {}
+                component => plain.push(component),
+            }
+        }
+        crate::input::would_read(&self.paths, &plain)
+    }
 }
 
 /// What is done with a record that is larger than `max_record_bytes`. Truncating and skipping are

@@ -21,7 +21,9 @@ mod replay;
 mod start;
 mod watch;
 
+use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use lockgate_core::{EndpointError, FaultTolerance, InputConsumer, InputEndpoint, InputReader};
 use serde_json::Value as JsonValue;
@@ -36,12 +38,22 @@ use crate::config::FileInputConfig;
 #[derive(Clone, Debug)]
 pub struct FileInput {
     config: FileInputConfig,
+    timing: live::Timing,
 }
 
 impl FileInput {
     /// An input that reads what `config` says.
     pub fn new(config: FileInputConfig) -> Self {
-        Self { config }
+        Self { config, timing: live::Timing::default() }
+    }
+
+    /// For tests: looks every `poll` without being told of a change, takes a file that was rotated away for
+    /// finished when it has been quiet for `quiet`, and gives up waiting for what was set aside after
+    /// `linger`.
+    #[doc(hidden)]
+    pub fn timed(mut self, poll: Duration, quiet: Duration, linger: Duration) -> Self {
+        self.timing = live::Timing { poll, quiet, linger };
+        self
     }
 }
 
@@ -56,6 +68,11 @@ impl InputEndpoint for FileInput {
         consumer: Arc<dyn InputConsumer>,
         resume: Option<JsonValue>,
     ) -> Result<Box<dyn InputReader>, EndpointError> {
-        Ok(Box::new(reader::FileReader::open(&self.config, level, consumer, resume)?))
+        Ok(Box::new(reader::FileReader::open(&self.config, self.timing, level, consumer, resume)?))
     }
+}
+
+/// Whether an input with these `paths` would read a file at `path`.
+pub(crate) fn would_read(paths: &[String], path: &Path) -> Result<bool, EndpointError> {
+    Ok(discover::Patterns::new(paths)?.name(path))
 }

@@ -6,11 +6,13 @@ use std::path::Path;
 use indicatif::HumanBytes;
 
 use super::print;
+use crate::compose::compose;
 use crate::exit::Failed;
 use crate::pipeline::{self, Delivery, InputFormat, InputKind, OutputFormat, OutputKind, Pipeline};
 
 pub(crate) fn check(path: &Path) -> Result<(), Failed> {
     let pipeline = pipeline::load(path)?;
+    compose(&pipeline, false)?;
     print(&describe(&pipeline))
 }
 

@@ -26,13 +26,13 @@ pub(crate) fn run(args: &Run) -> Result<(), Failed> {
     if let Some(state_dir) = &args.state_dir {
         pipeline.state_dir.clone_from(state_dir);
     }
-    let terminal = Terminal::start();
+    let terminal = Terminal::start()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Failed::storage("starting the runtime", &error))?;
     runtime.block_on(async {
         // Before anything is opened, so that a signal during a long recovery is not lost.
         let signals = Signals::listen()?;
-        let controller = Controller::open(compose(&pipeline, args.accept_changes))?;
+        let controller = Controller::open(compose(&pipeline, args.accept_changes)?)?;
         let handle = controller.handle();
         tracing::info!(pipeline = pipeline.name, "started");
         let ended = tokio::select! {

@@ -132,6 +132,17 @@ fn every_failure_has_its_code() {
 }
 
 #[test]
+fn a_level_that_does_not_exist_is_refused() {
+    let site =
+        Site::new("name: p\ninputs: {a: {file: {paths: in.log}}}\noutputs: {n: {\"null\": {}}}\n");
+    let mut command = site.command(&["run", "pipeline.yaml"]);
+    let output = command.env("LOCKGATE_LOG", "loud").output().unwrap();
+    assert_eq!(output.status.code(), Some(64));
+    let said = String::from_utf8(output.stderr).unwrap();
+    insta::assert_snapshot!(said, @r#"lockgate: LOCKGATE_LOG is "loud": it must be error, warn, info, debug or trace"#);
+}
+
+#[test]
 fn help_has_the_exit_codes() {
     let site = Site::new("");
     let help = site.lockgate(&["--help"]);

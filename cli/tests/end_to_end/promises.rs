@@ -194,3 +194,25 @@ fn accepted_changes_are_said() {
         assert!(ended.stderr.contains(said), "{said:?} is not in {}", ended.stderr);
     }
 }
+
+/// An output inside the glob of its own input once fed itself until the disk was full.
+#[test]
+fn an_output_that_its_input_would_read_is_refused() {
+    for output in ["in/all.log", "./out/../in/part-{segment}.log"] {
+        let site = Site::new(&format!(
+            "name: loop\ninputs: {{all: {{file: {{paths: \"in/**/*.log\", follow: true}}}}}}\n\
+             outputs: {{out: {{file: {{path: \"{output}\"{}}}}}}}\n",
+            if output.contains("segment") { ", segment_records: 5" } else { "" }
+        ));
+        site.write("in/a.log", "one\n");
+        for command in ["check", "run"] {
+            let refused = site.lockgate(&[command, "pipeline.yaml"]);
+            assert_eq!(refused.code, 78, "{}", refused.stderr);
+            assert!(
+                refused.stderr.contains("which input all would read again"),
+                "{}",
+                refused.stderr
+            );
+        }
+    }
+}

@@ -9,11 +9,11 @@
 //! Not here: the content of files.
 
 use std::collections::HashSet;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs::Metadata;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{DirEntryExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use globset::{GlobBuilder, GlobMatcher};
@@ -65,6 +65,8 @@ pub(super) struct Scan {
     pub(super) found: Vec<Found>,
     /// The entries that led to nothing.
     pub(super) missing: Vec<Missing>,
+    /// Where nothing could be looked for, and why.
+    pub(super) unreadable: Vec<(PathBuf, EndpointError)>,
 }
 
 /// An entry that led to nothing.
@@ -98,15 +100,24 @@ impl Patterns {
         Ok(Self { entries })
     }
 
+    /// Whether a file at `path`, which need not exist, would be found.
+    pub(super) fn name(&self, path: &Path) -> bool {
+        let names = |glob: &Glob| {
+            let below = path.strip_prefix(&glob.base);
+            below.is_ok_and(|below| parts_name(&glob.parts, &below.iter().collect::<Vec<_>>()))
+        };
+        self.entries.iter().any(|entry| entry.path == path || entry.globs.iter().any(names))
+    }
+
     /// Looks at the disk.
     ///
     /// # Errors
-    /// If a directory or file cannot be looked at, or an entry names something that is not a file.
+    /// If an entry cannot be looked at, or names something that is not a file.
     pub(super) fn scan(&self) -> Result<Scan, EndpointError> {
         let mut scan = Scan::default();
         let mut seen = HashSet::new();
         for entry in &self.entries {
-            let matches = entry.matches()?;
+            let matches = entry.matches(&mut scan.unreadable)?;
             if matches.is_empty() {
                 let path = entry.path.clone();
                 let missing = if entry.globs.is_empty() { Missing::File } else { Missing::Match };
@@ -150,7 +161,10 @@ impl Entry {
         Ok(Self { path, globs })
     }
 
-    fn matches(&self) -> Result<Vec<Found>, EndpointError> {
+    fn matches(
+        &self,
+        unreadable: &mut Vec<(PathBuf, EndpointError)>,
+    ) -> Result<Vec<Found>, EndpointError> {
         match regular(&self.path)? {
             Look::File(found) => return Ok(vec![found]),
             Look::Other(metadata) if self.globs.is_empty() => {
@@ -165,7 +179,9 @@ impl Entry {
         }
         let mut found = Vec::new();
         for glob in &self.globs {
-            walk(&glob.base, &glob.parts, &mut HashSet::new(), &mut found)?;
+            let mut walk =
+                Walk { seen: HashSet::new(), found: &mut found, unreadable: &mut *unreadable };
+            walk.below(&glob.base, &glob.parts);
         }
         found.sort_by(|a, b| a.path.as_os_str().as_bytes().cmp(b.path.as_os_str().as_bytes()));
         Ok(found)
@@ -201,6 +217,29 @@ impl Glob {
             parts.push(Part::Name(name));
         }
         Ok(Self { base, parts })
+    }
+}
+
+/// Whether `parts` match the components `path`.
+fn parts_name(parts: &[Part], path: &[&OsStr]) -> bool {
+    let (part, rest) = match (parts.split_first(), path.split_first()) {
+        (None, _) => return path.is_empty(),
+        (Some((Part::AnyDepth, parts)), _) => {
+            return (0..=path.len()).any(|skipped| parts_name(parts, &path[skipped..]));
+        }
+        (Some(_), None) => return false,
+        (Some((part, parts)), Some((name, path))) => (part_names(part, name), (parts, path)),
+    };
+    part && parts_name(rest.0, rest.1)
+}
+
+fn part_names(part: &Part, name: &OsStr) -> bool {
+    match part {
+        Part::Name(expected) => expected == name,
+        Part::Matching { matcher, dot } => {
+            (*dot || !name.as_bytes().starts_with(b".")) && matcher.is_match(name)
+        }
+        Part::AnyDepth => true,
     }
 }
 
@@ -261,6 +300,15 @@ fn regular(path: &Path) -> Result<Look, EndpointError> {
     }
 }
 
+/// Where the file `inode` is now, if it is still in the directory of `path`: rotation may have moved it to
+/// where no pattern finds it.
+pub(super) fn beside(path: &Path, inode: Inode) -> Option<PathBuf> {
+    let entries = std::fs::read_dir(path.parent()?).ok()?;
+    let same = entries.flatten().filter(|entry| entry.ino() == inode.ino);
+    let is_it = |metadata: Metadata| metadata.is_file() && Inode::of(&metadata) == inode;
+    same.map(|entry| entry.path()).find(|path| std::fs::symlink_metadata(path).is_ok_and(is_it))
+}
+
 /// Absent, or a link that leads nowhere or in a circle.
 fn leads_nowhere(error: &io::Error) -> bool {
     const ELOOP: i32 = 40;
@@ -275,53 +323,65 @@ fn unreadable(path: &Path, error: io::Error) -> EndpointError {
     }
 }
 
-/// Collects the files below `dir` that match `parts`. `seen` has the directories already visited, each
-/// with what remained to be matched there, so that a loop of links ends at once.
-fn walk(
-    dir: &Path,
-    parts: &[Part],
-    seen: &mut HashSet<(Inode, usize)>,
-    found: &mut Vec<Found>,
-) -> Result<(), EndpointError> {
-    let Some((part, rest)) = parts.split_first() else { return Ok(()) };
-    match std::fs::metadata(dir) {
-        Ok(metadata) if metadata.is_dir() => {
-            if !seen.insert((Inode::of(&metadata), parts.len())) {
-                return Ok(());
-            }
+/// Collects files.
+struct Walk<'a> {
+    /// The directories already visited, each with what remained to be matched there, so that a loop of
+    /// links ends at once.
+    seen: HashSet<(Inode, usize)>,
+    found: &'a mut Vec<Found>,
+    unreadable: &'a mut Vec<(PathBuf, EndpointError)>,
+}
+
+impl Walk<'_> {
+    /// The files below `dir` that match `parts`.
+    fn below(&mut self, dir: &Path, parts: &[Part]) {
+        if let Err(error) = self.look(dir, parts) {
+            self.unreadable.push((dir.to_owned(), error));
         }
-        Ok(_) => return Ok(()),
-        Err(error) if leads_nowhere(&error) => return Ok(()),
-        Err(error) => return Err(unreadable(dir, error)),
     }
-    let mut reach = |path: PathBuf, found: &mut Vec<Found>| match rest {
-        [] => {
-            if let Look::File(file) = regular(&path)? {
-                found.push(file);
-            }
-            Ok(())
-        }
-        _ => walk(&path, rest, seen, found),
-    };
-    match part {
-        Part::Name(name) => reach(dir.join(name), found),
-        Part::Matching { matcher, dot } => {
-            for name in names(dir)? {
-                let hidden = name.as_bytes().starts_with(b".");
-                if (*dot || !hidden) && matcher.is_match(&name) {
-                    reach(dir.join(&name), found)?;
+
+    fn look(&mut self, dir: &Path, parts: &[Part]) -> Result<(), EndpointError> {
+        let Some((part, rest)) = parts.split_first() else { return Ok(()) };
+        match std::fs::metadata(dir) {
+            Ok(metadata) if metadata.is_dir() => {
+                if !self.seen.insert((Inode::of(&metadata), parts.len())) {
+                    return Ok(());
                 }
             }
-            Ok(())
+            Ok(_) => return Ok(()),
+            Err(error) if leads_nowhere(&error) => return Ok(()),
+            Err(error) => return Err(unreadable(dir, error)),
         }
-        Part::AnyDepth => {
-            walk(dir, rest, seen, found)?;
-            for name in names(dir)? {
-                if !name.as_bytes().starts_with(b".") {
-                    walk(&dir.join(name), parts, seen, found)?;
+        match part {
+            Part::Name(name) => self.reach(dir.join(name), rest),
+            Part::Matching { matcher, dot } => {
+                for name in names(dir)? {
+                    let hidden = name.as_bytes().starts_with(b".");
+                    if (*dot || !hidden) && matcher.is_match(&name) {
+                        self.reach(dir.join(&name), rest);
+                    }
                 }
             }
-            Ok(())
+            Part::AnyDepth => {
+                self.below(dir, rest);
+                for name in names(dir)? {
+                    if !name.as_bytes().starts_with(b".") {
+                        self.below(&dir.join(name), parts);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn reach(&mut self, path: PathBuf, rest: &[Part]) {
+        if !rest.is_empty() {
+            return self.below(&path, rest);
+        }
+        match regular(&path) {
+            Ok(Look::File(file)) => self.found.push(file),
+            Ok(Look::Other(_) | Look::Nothing) => {}
+            Err(error) => self.unreadable.push((path, error)),
         }
     }
 }

@@ -6,6 +6,7 @@
 
 use std::fs::Metadata;
 use std::os::unix::fs::MetadataExt;
+use std::time::UNIX_EPOCH;
 
 use serde::{Deserialize, Serialize};
 use twox_hash::XxHash3_64;
@@ -15,18 +16,24 @@ pub(super) const HEAD_BYTES: usize = 1024;
 /// How many bytes before a position identify what was read up to there.
 pub(super) const TAIL_BYTES: usize = 128;
 
-/// The place of a file on the disk.
+/// The place of a file on the disk. A number that is used again belongs to a file that was born later; a
+/// rename keeps the birth.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
 )]
 pub(super) struct Inode {
     pub(super) dev: u64,
     pub(super) ino: u64,
+    /// When it was born, in nanoseconds since the Unix epoch; 0 where the file system does not say.
+    #[serde(default)]
+    pub(super) born: u64,
 }
 
 impl Inode {
     pub(super) fn of(metadata: &Metadata) -> Self {
-        Self { dev: metadata.dev(), ino: metadata.ino() }
+        let born = metadata.created().ok().and_then(|at| at.duration_since(UNIX_EPOCH).ok());
+        let born = born.map_or(0, |since| since.as_nanos() as u64);
+        Self { dev: metadata.dev(), ino: metadata.ino(), born }
     }
 }
 

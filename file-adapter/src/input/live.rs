@@ -7,7 +7,7 @@ mod follow;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use lockgate_core::{
     Batch, EndpointError, FaultTolerance, InputConsumer, InputReaderCommand as Command, Partition,
@@ -23,11 +23,30 @@ use super::discover::Patterns;
 use super::frame::Rules;
 use super::identity::{Fingerprint, Tail};
 use super::plan::{Change, Plan, Planned, accept, refuse};
-use super::position::{Begun, Done, Mark, Range, printable, ranges_to_msgpack};
+use super::position::{Begun, Mark, Range, printable, ranges_to_msgpack};
 use super::progress::{Identity, Progress};
 use super::queue::{End, FileId, Item, Queue, Share};
 use super::reader::Wake;
 use super::replay::Replayer;
+
+/// How long following waits for what.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Timing {
+    /// How often to look without being told of a change.
+    pub(super) poll: Duration,
+    /// How long a file that was rotated away must be quiet: its writer may still hold it open.
+    pub(super) quiet: Duration,
+    /// How long, without a change, to keep an eye on what may still change: a finished file that no
+    /// pattern finds, a compressed file that looks like the beginning of a copy.
+    pub(super) linger: Duration,
+}
+
+impl Default for Timing {
+    fn default() -> Self {
+        let (second, minute) = (Duration::from_secs(1), Duration::from_secs(60));
+        Self { poll: second, quiet: second, linger: minute }
+    }
+}
 
 /// What a reader was opened with.
 pub(super) struct Shared {
@@ -37,6 +56,7 @@ pub(super) struct Shared {
     pub(super) pool: Pool,
     pub(super) patterns: Arc<Patterns>,
     pub(super) follow: bool,
+    pub(super) timing: Timing,
 }
 
 impl Shared {
@@ -58,8 +78,8 @@ struct Tracked {
     found_len: u64,
     /// Followed files: how far the file on the disk was read when it became idle.
     seen: u64,
-    /// Followed files: since when nothing is expected to be written to it any more.
-    rotated: Option<Instant>,
+    /// Followed files: nothing is expected to be written to it any more.
+    rotated: Option<Rotated>,
 }
 
 impl Tracked {
@@ -80,6 +100,20 @@ enum Stage {
     Behind(FileId),
     /// Its end is in the queue.
     Ended,
+}
+
+/// When a file was rotated away.
+#[derive(Clone, Copy, Debug)]
+struct Rotated {
+    at: Instant,
+    /// When it was last seen to grow.
+    grew: Instant,
+}
+
+impl Rotated {
+    fn at(now: Instant) -> Self {
+        Self { at: now, grew: now }
+    }
 }
 
 /// How a file stands after a block was read.
@@ -106,14 +140,8 @@ pub(super) struct Live {
 }
 
 impl Live {
-    pub(super) fn new(
-        shared: Shared,
-        plan: Plan,
-        done: Done,
-        replayer: Replayer,
-        wakes: Sender<Wake>,
-    ) -> Self {
-        let follow = shared.follow.then(|| Follow::new(&shared.patterns, wakes));
+    pub(super) fn new(shared: Shared, plan: Plan, replayer: Replayer, wakes: Sender<Wake>) -> Self {
+        let follow = shared.follow.then(|| Follow::new(&shared.patterns, shared.timing, wakes));
         let mut live = Self {
             shared,
             replayer,
@@ -122,7 +150,7 @@ impl Live {
             files: BTreeMap::new(),
             to_read: VecDeque::new(),
             queue: Queue::default(),
-            progress: Progress::new(done),
+            progress: Progress::new(plan.done),
             running: true,
             ended: false,
         };
@@ -134,6 +162,11 @@ impl Live {
     }
 
     fn track(&mut self, planned: Planned) -> FileId {
+        let stage = self.first_stage(FileId(self.tracked), &planned.name);
+        self.track_as(planned, stage)
+    }
+
+    fn track_as(&mut self, planned: Planned, stage: Stage) -> FileId {
         let id = FileId(self.tracked);
         self.tracked += 1;
         let Planned { name, found, mark, head } = planned;
@@ -142,7 +175,6 @@ impl Live {
             let tail = Tail::stored(mark.offset, mark.tail);
             self.progress.resume(id, identity.clone(), tail, mark.member);
         }
-        let stage = self.first_stage(id, &identity.name);
         if stage == Stage::Reading {
             self.to_read.push_back(id);
         }
@@ -160,7 +192,7 @@ impl Live {
         let before = before.and_then(|before| Some((before, self.files.get_mut(&before)?)));
         match before {
             Some((before, file)) if file.stage != Stage::Ended => {
-                file.rotated.get_or_insert_with(Instant::now);
+                file.rotated.get_or_insert_with(|| Rotated::at(Instant::now()));
                 Stage::Behind(before)
             }
             _ => Stage::Reading,
@@ -222,7 +254,7 @@ impl Live {
     /// Reads one block.
     fn read(&mut self) -> Result<(), EndpointError> {
         let Some(id) = self.to_read.front().copied() else { return Ok(()) };
-        let Some(mut cursor) = self.open(id)? else {
+        let Some(mut cursor) = self.open(id, false)? else {
             // It is looked for again; or it was renewed, and is no longer in `to_read`.
             if self.to_read.front() == Some(&id) {
                 self.to_read.pop_front();
@@ -252,12 +284,27 @@ impl Live {
         cursor: &mut Cursor,
         until: Until,
     ) -> Result<After, EndpointError> {
-        let reading = cursor.read(&self.shared.pool, until)?;
-        if reading.is_another {
+        if self.shared.follow
+            && change_behind(cursor.source(), cursor.source().raw_pos(), cursor.tail())?.is_some()
+            && let Ok(scan) = self.shared.patterns.scan()
+        {
+            self.move_to_copy(id, cursor, &scan.found)?;
+        }
+        let (position, raw_pos) = (cursor.position(), cursor.source().raw_pos());
+        let tail = cursor.tail().clone();
+        let reading = cursor.read(&self.shared.pool, until);
+        // Looked at after the block, so that the block cannot be of what the file holds since.
+        let change = change_behind(cursor.source(), raw_pos, &tail)?;
+        let change = match &reading {
+            Ok(reading) if reading.is_another => change.or(Some(Change::Replaced)),
+            _ => change,
+        };
+        if let Some(change) = change {
             let tail = Fingerprint::of(b"");
-            self.not_the_one(id, Mark { offset: cursor.position(), tail, member: None })?;
+            self.not_the_one(id, Mark { offset: position, tail, member: None }, change)?;
             return Ok(After::Renewed);
         }
+        let reading = reading?;
         self.shared.report(reading.applied);
         for piece in reading.pieces {
             self.queue.push(Item::records(id, piece));
@@ -284,21 +331,25 @@ impl Live {
         } else {
             self.to_read.retain(|other| *other != id);
         }
-        if let Some(follow) = &mut self.follow {
-            follow.names.retain(|_, last| *last != id);
-            for (next, file) in &mut self.files {
-                if file.stage == Stage::Behind(id) {
-                    file.stage = Stage::Reading;
-                    self.to_read.push_back(*next);
-                }
-            }
-        }
+        self.release_name(id);
         Ok(())
     }
 
-    /// Opens a file, unless it is open. `None`: a followed file that is not there or next to empty, or that
-    /// is not the one that was begun and has been renewed.
-    fn open(&mut self, id: FileId) -> Result<Option<Box<Cursor>>, EndpointError> {
+    /// The next file of its name can be read.
+    fn release_name(&mut self, id: FileId) {
+        let Some(follow) = &mut self.follow else { return };
+        follow.names.retain(|_, last| *last != id);
+        for (next, file) in &mut self.files {
+            if file.stage == Stage::Behind(id) {
+                file.stage = Stage::Reading;
+                self.to_read.push_back(*next);
+            }
+        }
+    }
+
+    /// Opens a file, unless it is open. `None`: a followed file that is not there or, unless it is to be
+    /// taken `as_it_is`, next to empty, or that is not the one that was begun and has been renewed.
+    fn open(&mut self, id: FileId, as_it_is: bool) -> Result<Option<Box<Cursor>>, EndpointError> {
         let file = self.file(id)?;
         if let Some(cursor) = file.cursor.take() {
             return Ok(Some(cursor));
@@ -313,10 +364,28 @@ impl Live {
         let opened = match Source::open(&self.file(id)?.identity.path) {
             Ok(opened) => opened,
             Err(error) if self.shared.follow && is_absent(&error) => return Ok(None),
+            Err(error) if self.shared.follow && mark.is_none() => {
+                let path = self.file(id)?.identity.path.clone();
+                self.set_aside(&path, &error);
+                return Ok(None);
+            }
             Err(error) => return Err(error),
         };
-        if self.shared.follow && mark.is_none() && opened.is_undecided() {
+        if opened.inode != inode {
+            if self.shared.follow {
+                // It has another path now.
+                return Ok(None);
+            }
+            if mark.is_none() {
+                let path = printable(opened.source.path());
+                return Err(EndpointError::Data(format!(
+                    "{path} was replaced after it was found and before it was read; start again"
+                )));
+            }
+        }
+        if self.shared.follow && mark.is_none() && opened.is_undecided() && !as_it_is {
             // Too little to tell whether it will be compressed.
+            self.file(id)?.seen = opened.len;
             return Ok(None);
         }
         let source = opened.source;
@@ -326,7 +395,6 @@ impl Live {
         let file = self.file(id)?;
         let cursor = match mark {
             None => {
-                file.identity.inode = opened.inode;
                 file.identity.head = Fingerprint::of(&opened.head);
                 Cursor::new(partition, rules, source)
             }
@@ -334,7 +402,7 @@ impl Live {
                 Cursor::go_on(partition, rules, source, mark)?
             }
             Some(mark) => {
-                self.not_the_one(id, mark)?;
+                self.not_the_one(id, mark, Change::Replaced)?;
                 return Ok(None);
             }
         };
@@ -342,12 +410,12 @@ impl Live {
     }
 
     /// A file is not the one that was begun.
-    fn not_the_one(&mut self, id: FileId, mark: Mark) -> Result<(), EndpointError> {
+    fn not_the_one(&mut self, id: FileId, mark: Mark, change: Change) -> Result<(), EndpointError> {
         let begun = self.file(id)?.begun(mark);
         if !self.shared.follow {
-            return Err(refuse(&begun, Change::Replaced));
+            return Err(refuse(&begun, change));
         }
-        self.renew(id, mark.offset, accept(&begun, Change::Replaced))
+        self.renew(id, mark.offset, accept(&begun, change))
     }
 
     fn file(&mut self, id: FileId) -> Result<&mut Tracked, EndpointError> {
@@ -408,6 +476,25 @@ impl Live {
             _ => Resume::Barrier,
         }
     }
+}
+
+/// What became of a file that was read to `raw_pos`, where it ended with `tail`, as far as its length and
+/// those bytes tell.
+fn change_behind(
+    source: &Source,
+    raw_pos: u64,
+    tail: &Tail,
+) -> Result<Option<Change>, EndpointError> {
+    let len = source.raw_len()?;
+    if len < raw_pos {
+        return Ok(Some(Change::Truncated { len }));
+    }
+    if source.is_compressed() {
+        return Ok(None);
+    }
+    let start = tail.end() - tail.bytes().len() as u64;
+    let same = source.bytes_at(start, tail.bytes().len())? == tail.bytes();
+    Ok((!same).then_some(Change::Replaced))
 }
 
 fn is_absent(error: &EndpointError) -> bool {

@@ -11,9 +11,9 @@ use lockgate_core::EndpointError;
 
 use super::cursor::Applied;
 use super::decode::{Opened, Source};
-use super::discover::{Found, Missing, Scan};
-use super::identity::{Fingerprint, Tail};
-use super::position::{Begun, DoneFile, Mark, Seek, inode_key, name_key, printable};
+use super::discover::{Found, Missing, Scan, beside};
+use super::identity::{Fingerprint, TAIL_BYTES, Tail};
+use super::position::{Begun, Done, DoneFile, Mark, Seek, inode_key, name_key, printable};
 
 /// A file to be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,6 +32,8 @@ pub(super) struct Planned {
 pub(super) struct Plan {
     pub(super) files: Vec<Planned>,
     pub(super) applied: Vec<Applied>,
+    /// The files that need not be read.
+    pub(super) done: Done,
 }
 
 /// What became of a file that was begun.
@@ -51,12 +53,15 @@ pub(super) fn make_plan(
     seek: Option<&Seek>,
     follow: bool,
 ) -> Result<Plan, EndpointError> {
+    if let Some((_, error)) = scan.unreadable.into_iter().next() {
+        return Err(error);
+    }
     if !follow {
         scan.missing.iter().try_for_each(|missing| allow_missing(missing, seek))?;
     }
     let Some(seek) = seek else {
         let files = scan.found.into_iter().map(fresh).collect();
-        return Ok(Plan { files, applied: Vec::new() });
+        return Ok(Plan { files, ..Plan::default() });
     };
     let mut plan = Plan::default();
     let mut found: Vec<Option<Found>> = scan.found.into_iter().map(Some).collect();
@@ -68,7 +73,9 @@ pub(super) fn make_plan(
         }
     }
     for (begun, change) in lost {
-        if let Some(planned) = by_content(begun, &mut found)? {
+        if let Some(planned) = by_directory(begun)? {
+            plan.files.push(planned);
+        } else if let Some(planned) = by_content(begun, &mut found)? {
             plan.files.push(planned);
         } else if begun.mark.offset > 0 {
             if !follow {
@@ -82,8 +89,13 @@ pub(super) fn make_plan(
     plan.files.sort_by_key(|planned| order.get(&planned.name).copied());
 
     let done = seek.done.files();
-    let rest = Finished::new(&done).unread(found.into_iter().flatten().collect())?;
-    plan.files.extend(rest.into_iter().map(fresh));
+    let rest =
+        Finished::new(&done, &plan.files, follow).unread(found.into_iter().flatten().collect())?;
+    plan.done = match rest.grown.is_empty() {
+        true => seek.done.clone(),
+        false => done.iter().filter(|file| !rest.grown.contains(file)).copied().collect(),
+    };
+    plan.files.extend(rest.files);
     Ok(plan)
 }
 
@@ -131,6 +143,17 @@ fn planned(begun: &Begun, slot: &mut Option<Found>, opened: &Opened, mark: Mark)
         Found { path: opened.source.path().to_owned(), inode: opened.inode, ..Found::default() };
     let head = Fingerprint::of(&opened.head);
     Planned { name: begun.name.clone(), found, head, mark: Some(mark) }
+}
+
+/// Looks for a begun file that no pattern finds where it was, under another name.
+fn by_directory(begun: &Begun) -> Result<Option<Planned>, EndpointError> {
+    let Some(path) = beside(&begun.path, begun.inode) else { return Ok(None) };
+    let mut opened = Source::open(&path)?;
+    if opened.inode != begun.inode {
+        return Ok(None);
+    }
+    let mark = compare(begun, &mut opened)?.ok();
+    Ok(mark.map(|mark| planned(begun, &mut None, &opened, mark)))
 }
 
 /// Looks for the content of a begun file: first under its path, then under any other.
@@ -240,59 +263,154 @@ pub(super) fn accept(begun: &Begun, change: Change) -> Applied {
 }
 
 /// The files that were read to their end, for looking them up.
-pub(super) struct Finished<'a> {
+struct Finished<'a> {
     by_inode: HashMap<u64, Vec<&'a DoneFile>>,
+    /// Those that were begun and are read on.
+    begun: &'a [Planned],
+    follow: bool,
 }
 
 impl<'a> Finished<'a> {
-    pub(super) fn new(done: &'a [DoneFile]) -> Self {
+    fn new(done: &'a [DoneFile], begun: &'a [Planned], follow: bool) -> Self {
         let mut by_inode: HashMap<u64, Vec<&DoneFile>> = HashMap::new();
         done.iter().for_each(|file| by_inode.entry(file.inode()).or_default().push(file));
-        Self { by_inode }
+        Self { by_inode, begun, follow }
     }
 
-    /// The files among `found` that were not read.
-    fn unread(mut self, found: Vec<Found>) -> Result<Vec<Found>, EndpointError> {
+    /// The files among `found` that were not read, or not to where they end now.
+    fn unread(self, found: Vec<Found>) -> Result<Unread, EndpointError> {
         let mut unread = Vec::new();
         let mut here = HashSet::new();
+        let mut grown = Vec::new();
         for found in found {
-            if self.is_done(&found)? {
-                here.insert(inode_key(found.inode));
-            } else {
-                unread.push(found);
+            let key = inode_key(found.inode);
+            let past = match self.by_inode.get(&key) {
+                Some(files) => past(files.iter().copied(), &mut Source::open(&found.path)?)?,
+                None => Past::New,
+            };
+            match past {
+                Past::New => unread.push(fresh(found)),
+                Past::Read { file } => {
+                    here.insert(file);
+                }
+                Past::Grown { file, head, mark } => {
+                    here.insert(file);
+                    grown.push(file);
+                    unread.push(Planned { head, mark: Some(mark), ..fresh(found) });
+                }
             }
         }
-        // A plain file that was read and is gone may have been compressed meanwhile.
-        self.by_inode.retain(|key, _| !here.contains(key));
-        let mut gone = self.by_inode.values().flatten().filter(|file| !file.compressed).peekable();
-        if gone.peek().is_none() {
-            return Ok(unread);
-        }
-        let gone: Vec<_> = gone.copied().collect();
-        let mut rest = Vec::new();
-        for found in unread {
-            if !is_compressed_copy(&gone, &found)? {
-                rest.push(found);
+        let gone = |file: &DoneFile| !here.contains(file);
+        let mut files = Vec::new();
+        for planned in unread {
+            if planned.mark.is_some() || !self.is_compressed_copy(&planned.found, gone)? {
+                files.push(planned);
             }
         }
-        Ok(rest)
+        Ok(Unread { files, grown })
     }
 
-    /// Whether this very file was read. It may have grown since.
-    fn is_done(&self, found: &Found) -> Result<bool, EndpointError> {
-        let Some(files) = self.by_inode.get(&inode_key(found.inode)) else { return Ok(false) };
-        let opened = Source::open(&found.path)?;
-        for file in files {
-            if was_read(file, &opened)? {
-                return Ok(true);
-            }
+    /// Whether `found` is a plain file that was read and is `gone`, compressed meanwhile. What might be such
+    /// a copy of any file is left to the first look when following: it need not be complete, and gzip
+    /// removes the original last.
+    fn is_compressed_copy(
+        &self,
+        found: &Found,
+        gone: impl Fn(&DoneFile) -> bool,
+    ) -> Result<bool, EndpointError> {
+        let mut opened = Source::open(&found.path)?;
+        if !opened.source.is_compressed() {
+            return Ok(false);
         }
-        Ok(false)
+        let done = self.by_inode.values().flatten();
+        let done = done.filter(|file| !file.compressed && file.begins(&opened.head));
+        if self.follow {
+            let heads = self.begun.iter().map(|begun| begun.head).filter(|head| head.len > 0);
+            return Ok(done.count() > 0 || heads.into_iter().any(|head| head.begins(&opened.head)));
+        }
+        let done: Vec<_> = done.filter(|file| gone(file)).collect();
+        if done.is_empty() {
+            return Ok(false);
+        }
+        // A damaged file is not a copy; the damage is reported when it is read.
+        let Ok((len, tail)) = opened.source.read_to_end() else { return Ok(false) };
+        Ok(done.iter().any(|file| is_all_of(file, &opened.head, len, &tail)))
     }
 }
 
+/// Whether a plain file is `len` bytes long and ends with `tail`.
+pub(super) fn holds(source: &Source, len: u64, tail: &Tail) -> Result<bool, EndpointError> {
+    if source.is_compressed() || source.raw_len()? != len {
+        return Ok(false);
+    }
+    let start = len - tail.bytes().len() as u64;
+    Ok(source.bytes_at(start, tail.bytes().len())? == tail.bytes())
+}
+
+struct Unread {
+    files: Vec<Planned>,
+    /// Those that were read and go on.
+    grown: Vec<DoneFile>,
+}
+
+/// What a file is to those of its inode that were read to their end.
+#[derive(Debug)]
+pub(super) enum Past {
+    New,
+    /// It is `file`.
+    Read {
+        file: DoneFile,
+    },
+    /// It is `file`, and more was written to it since.
+    Grown {
+        file: DoneFile,
+        head: Fingerprint,
+        mark: Mark,
+    },
+}
+
+/// Holds `opened` against `files` of its inode that were read to their end. Also if its writer had seemed to
+/// be gone, what it wrote since is not passed over.
+pub(super) fn past<'a>(
+    files: impl Iterator<Item = &'a DoneFile>,
+    opened: &mut Opened,
+) -> Result<Past, EndpointError> {
+    let mut longest: Option<&DoneFile> = None;
+    for file in files {
+        if longest.is_none_or(|longest| longest.raw_len() < file.raw_len())
+            && was_read(file, opened)?
+        {
+            longest = Some(file);
+        }
+    }
+    let Some(file) = longest else { return Ok(Past::New) };
+    Ok(match grown(file, opened)? {
+        Some(mark) => Past::Grown { file: *file, head: Fingerprint::of(&opened.head), mark },
+        None => Past::Read { file: *file },
+    })
+}
+
+/// Where to go on in a file that was read to its end, if it does.
+fn grown(file: &DoneFile, opened: &mut Opened) -> Result<Option<Mark>, EndpointError> {
+    let end = file.raw_len();
+    if opened.len <= end {
+        return Ok(None);
+    }
+    if !file.compressed {
+        let len = end.min(TAIL_BYTES as u64);
+        let tail = Fingerprint::of(&opened.source.bytes_at(end - len, len as usize)?);
+        return Ok(Some(Mark { offset: end, tail, member: None }));
+    }
+    // What follows may be garbage. Damage is reported when it is read.
+    let _ = opened.source.read_to_end();
+    let member = opened.source.take_members().into_iter().find(|member| member.raw == end);
+    let more = member.filter(|member| member.start < opened.source.pos());
+    let tail = Fingerprint::of(b"");
+    Ok(more.map(|member| Mark { offset: member.start, tail, member: Some(member) }))
+}
+
 /// Whether `file`, which was read, had the content of `opened`, or its beginning.
-pub(super) fn was_read(file: &DoneFile, opened: &Opened) -> Result<bool, EndpointError> {
+fn was_read(file: &DoneFile, opened: &Opened) -> Result<bool, EndpointError> {
     if !file.begins(&opened.head)
         || file.compressed != opened.source.is_compressed()
         || file.raw_len() > opened.len
@@ -302,17 +420,6 @@ pub(super) fn was_read(file: &DoneFile, opened: &Opened) -> Result<bool, Endpoin
     let tail_len = file.raw_tail_len();
     let start = file.raw_len().saturating_sub(tail_len as u64);
     Ok(file.ends(&opened.source.bytes_at(start, tail_len)?))
-}
-
-/// Whether `found` is one of the plain files `gone`, compressed.
-fn is_compressed_copy(gone: &[&DoneFile], found: &Found) -> Result<bool, EndpointError> {
-    let mut opened = Source::open(&found.path)?;
-    if !opened.source.is_compressed() || !gone.iter().any(|file| file.begins(&opened.head)) {
-        return Ok(false);
-    }
-    // A damaged file is not a copy; the damage is reported when it is read.
-    let Ok((len, tail)) = opened.source.read_to_end() else { return Ok(false) };
-    Ok(gone.iter().any(|file| is_all_of(file, &opened.head, len, &tail)))
 }
 
 /// Whether `file`, which was plain, held a stream of `len` bytes that begins and ends so.

@@ -113,7 +113,7 @@ impl Seek {
 }
 
 /// A file that was read to its end, in 30 bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct DoneFile {
     inode: u64,
     head_len: u16,
@@ -224,9 +224,10 @@ fn low48(hash: u64) -> u64 {
 
 /// 48 bits of a hash of the inode.
 pub(super) fn inode_key(inode: Inode) -> u64 {
-    let mut bytes = [0; 16];
+    let mut bytes = [0; 24];
     bytes[..8].copy_from_slice(&inode.dev.to_le_bytes());
-    bytes[8..].copy_from_slice(&inode.ino.to_le_bytes());
+    bytes[8..16].copy_from_slice(&inode.ino.to_le_bytes());
+    bytes[16..].copy_from_slice(&inode.born.to_le_bytes());
     low48(XxHash3_64::oneshot(&bytes))
 }
 
@@ -363,7 +364,7 @@ mod tests {
         Begun {
             name: printable(&path),
             path,
-            inode: Inode { dev: u64::MAX, ino: 7 },
+            inode: Inode { dev: u64::MAX, ino: 7, born: 9 },
             head: Fingerprint::of(b"head"),
             mark: Mark {
                 offset: 1 << 60,
@@ -374,7 +375,7 @@ mod tests {
     }
 
     fn done_file(name: &str) -> DoneFile {
-        let inode = Inode { dev: 1, ino: 2 };
+        let inode = Inode { dev: 1, ino: 2, born: 3 };
         DoneFile::new(name, inode, true, Fingerprint::of(b"head"), 9, Fingerprint::of(b"tail"))
     }
 
@@ -403,8 +404,8 @@ mod tests {
     #[test]
     fn a_done_file_is_known_by_place_and_content() {
         let file = done_file("a");
-        assert_eq!(file.inode(), inode_key(Inode { dev: 1, ino: 2 }));
-        assert_ne!(file.inode(), inode_key(Inode { dev: 1, ino: 3 }));
+        assert_eq!(file.inode(), inode_key(Inode { dev: 1, ino: 2, born: 3 }));
+        assert_ne!(file.inode(), inode_key(Inode { dev: 1, ino: 2, born: 4 }));
         assert!(file.begins(b"head and more"));
         assert!(!file.begins(b"hea") && !file.begins(b"HEAD"));
         assert!(file.ends(b"and a tail"));

@@ -134,6 +134,11 @@ impl Progress {
         self.done.push(file);
     }
 
+    /// A file that was read to its end goes on.
+    pub(super) fn remove_done(&mut self, file: &DoneFile) {
+        self.done = self.done.files().into_iter().filter(|other| other != file).collect();
+    }
+
     pub(super) fn set_done(&mut self, done: Done) {
         self.done = done;
     }

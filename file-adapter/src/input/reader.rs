@@ -17,7 +17,7 @@ use serde_json::Value as JsonValue;
 use super::arena::Pool;
 use super::discover::Patterns;
 use super::frame::Rules;
-use super::live::{Live, Shared};
+use super::live::{Live, Shared, Timing};
 use super::plan::{Plan, make_plan};
 use super::position::{Seek, ranges_from_msgpack};
 use super::replay::Replayer;
@@ -50,6 +50,7 @@ pub(super) struct FileReader {
 impl FileReader {
     pub(super) fn open(
         config: &FileInputConfig,
+        timing: Timing,
         level: FaultTolerance,
         consumer: Arc<dyn InputConsumer>,
         resume: Option<JsonValue>,
@@ -69,15 +70,9 @@ impl FileReader {
         let pool = Pool::new(BLOCK_BYTES, blocks.saturating_add(2));
         let (wakes, commands) = channel();
         let stop = Arc::new(AtomicBool::new(false));
-        let shared = Shared { rules, level, consumer, pool, patterns, follow: config.follow };
-        let thread = Thread {
-            shared,
-            commands,
-            wakes: wakes.clone(),
-            stop: stop.clone(),
-            plan,
-            seek: seek.unwrap_or_default(),
-        };
+        let shared =
+            Shared { rules, level, consumer, pool, patterns, follow: config.follow, timing };
+        let thread = Thread { shared, commands, wakes: wakes.clone(), stop: stop.clone(), plan };
         let closed = Arc::new(AtomicBool::new(false));
         let mark = Closing(closed.clone());
         let spawned = std::thread::Builder::new().name("file-input".into()).spawn(move || {
@@ -148,7 +143,6 @@ struct Thread {
     wakes: Sender<Wake>,
     stop: Arc<AtomicBool>,
     plan: Plan,
-    seek: Seek,
 }
 
 impl Thread {
@@ -161,7 +155,7 @@ impl Thread {
 
     /// From the first command to the last.
     fn read(self) -> Result<(), EndpointError> {
-        let Self { shared, commands, wakes, stop, mut plan, mut seek } = self;
+        let Self { shared, commands, wakes, stop, mut plan } = self;
         let Shared { rules, pool, patterns, .. } = &shared;
         let mut replayer = Replayer::new(*rules, pool.clone(), patterns.clone(), stop);
         let mut replayed_to = None;
@@ -191,9 +185,9 @@ impl Thread {
             }
         }
         if let Some(metadata) = replayed_to {
-            seek = Seek::from_json(&metadata)?;
+            let seek = Seek::from_json(&metadata)?;
             plan = make_plan(patterns.scan()?, Some(&seek), shared.follow)?;
         }
-        Live::new(shared, plan, seek.done, replayer, wakes).run(&commands)
+        Live::new(shared, plan, replayer, wakes).run(&commands)
     }
 }

@@ -13,7 +13,7 @@ use lockgate_core::{Batch, EndpointError, Partition, count};
 use super::arena::Pool;
 use super::cursor::{Applied, Cursor, Until};
 use super::decode::{Opened, Source};
-use super::discover::{Found, Patterns};
+use super::discover::{Found, Patterns, beside};
 use super::frame::Rules;
 use super::identity::{Fingerprint, Inode};
 use super::position::{Mark, Range, printable};
@@ -132,6 +132,12 @@ impl Replayer {
         for found in found.iter().filter(|found| found.inode == range.inode) {
             let opened = Source::open(&found.path)?;
             if is_it(&opened) {
+                return Ok(opened);
+            }
+        }
+        if let Some(path) = beside(&range.path, range.inode) {
+            let opened = Source::open(&path)?;
+            if opened.inode == range.inode && is_it(&opened) {
                 return Ok(opened);
             }
         }

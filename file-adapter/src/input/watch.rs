@@ -17,7 +17,7 @@ use super::reader::Wake;
 /// Watches until dropped.
 pub(super) struct Watch {
     watcher: Option<RecommendedWatcher>,
-    /// Set while a wake-up is on its way: many changes are one.
+    /// Set from a wake-up to the next look: many changes are one.
     pending: Arc<AtomicBool>,
     /// Directories that do not exist yet.
     absent: Vec<(PathBuf, bool)>,
@@ -42,7 +42,7 @@ impl Watch {
         watch
     }
 
-    /// The wake-up has arrived.
+    /// A look is about to be taken: changes from now on are reported.
     pub(super) fn arrived(&self) {
         self.pending.store(false, Ordering::Release);
     }

@@ -1,5 +1,7 @@
 //! Followed files: growth, rotation, truncation, replacement, and new files.
 
+use std::time::Duration;
+
 use lockgate_core::{Framing, InputReaderCommand as Command};
 use lockgate_file_adapter::StartAt;
 
@@ -10,6 +12,9 @@ fn follow(paths: &[&str]) -> Rig {
     rig.config.follow = true;
     rig
 }
+
+const LONG: Duration = Duration::from_secs(3600);
+const SHORT: Duration = Duration::from_millis(20);
 
 fn expect(session: &mut Session, values: &[&str]) {
     assert_eq!(texts(&session.take(values.len())), values);
@@ -85,7 +90,8 @@ fn rotation_within_the_pattern() {
 /// F9 (vector#13193), while running: `app.log` → `app.log.1` → `app.log.1.gz`, all in the pattern.
 #[test]
 fn f9_rotated_and_compressed_while_running() {
-    let rig = follow(&["app.log*"]);
+    let mut rig = follow(&["app.log*"]);
+    rig.timing = Some([SHORT, SHORT, LONG]);
     let content = numbered(0..100);
     rig.write("app.log", &content);
     let mut session = rig.start(None);
@@ -275,15 +281,43 @@ fn f16_from_the_end_on() {
 
 #[test]
 fn a_pause_stops_reading_and_not_looking() {
-    let rig = follow(&["a.log"]);
+    let mut rig = follow(&["a.log", "mark*"]);
+    rig.timing = Some([SHORT, SHORT, LONG]);
     rig.write("a.log", "one\n");
+    rig.write("mark1", "mark\n");
+    rig.write("mark2", "mark\n");
     let mut session = rig.start(None);
-    expect(&mut session, &["one"]);
+    expect(&mut session, &["one", "mark", "mark"]);
     session.send(Command::Pause);
     rig.append("a.log", "two\n");
     rig.rename("a.log", "b.log");
     rig.write("a.log", "three\n");
-    assert!(session.queue().records.is_empty());
+    // A truncation that is noticed shows that a look was taken, and what is noticed in the first one would
+    // have been read before the second.
+    for (looks, name) in [(1, "mark1"), (2, "mark2")] {
+        rig.truncate(name, 0);
+        session.wait_for_policies(looks);
+        assert!(session.queue().records.is_empty());
+    }
     session.send(Command::Extend);
     expect(&mut session, &["two", "three"]);
+}
+
+/// Nothing failed when changes were not reported: each was found by polling.
+#[test]
+fn changes_are_reported() {
+    let mut rig = follow(&["a.log", "in/**/*.log"]);
+    rig.timing = Some([LONG, SHORT, LONG]);
+    rig.write("a.log", "one\n");
+    rig.write("in/x/b.log", "b\n");
+    let mut session = rig.start(None);
+    expect(&mut session, &["one", "b"]);
+    for _ in 0..20 {
+        rig.append("a.log", "two\n");
+        expect(&mut session, &["two"]);
+    }
+    rig.append("in/x/b.log", "b2\n");
+    expect(&mut session, &["b2"]);
+    rig.write("in/x/y.log", "new\n");
+    expect(&mut session, &["new"]);
 }

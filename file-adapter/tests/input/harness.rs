@@ -25,6 +25,8 @@ pub(crate) struct Rig {
     pub(crate) level: FaultTolerance,
     pub(crate) limits: QueueLimits,
     pub(crate) max_batch: usize,
+    /// Poll, quiet and linger, if not as usual.
+    pub(crate) timing: Option<[Duration; 3]>,
 }
 
 /// Source (without the directory), offset, value.
@@ -45,7 +47,7 @@ impl Rig {
         };
         let limits = QueueLimits { max_queued_records: 100_000, max_queued_bytes: 8 << 20 };
         let level = FaultTolerance::ExactlyOnce;
-        Self { dir, config, level, limits, max_batch: 1 << 20 }
+        Self { dir, config, level, limits, max_batch: 1 << 20, timing: None }
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
@@ -59,7 +61,8 @@ impl Rig {
     }
 
     pub(crate) fn append(&self, name: &str, content: impl AsRef<[u8]>) {
-        let mut file = std::fs::OpenOptions::new().append(true).open(self.path(name)).unwrap();
+        let mut file =
+            std::fs::OpenOptions::new().append(true).create(true).open(self.path(name)).unwrap();
         file.write_all(content.as_ref()).unwrap();
     }
 
@@ -97,8 +100,12 @@ impl Rig {
             limits: self.limits,
             max_batch: Mutex::new(self.max_batch),
         });
-        let endpoint = Box::new(FileInput::new(self.config.clone()));
-        let reader = endpoint.open(self.level, collector.clone(), resume)?;
+        let endpoint = FileInput::new(self.config.clone());
+        let endpoint = match self.timing {
+            Some([poll, quiet, linger]) => endpoint.timed(poll, quiet, linger),
+            None => endpoint,
+        };
+        let reader = Box::new(endpoint).open(self.level, collector.clone(), resume)?;
         let root = self.dir.path().to_str().unwrap().to_owned();
         Ok(Session { reader, collector, inbox, root, policies: Vec::new(), ended: false })
     }
@@ -309,6 +316,17 @@ impl Session {
         }
     }
 
+    /// Announced records are handed over until `text` is among them. Gives everything up to there.
+    pub(crate) fn take_until(&mut self, text: &str) -> Vec<String> {
+        let mut taken: Vec<String> = Vec::new();
+        while !taken.iter().any(|value| value == text) {
+            self.wait_for(1);
+            assert!(!self.ended || self.held().records > 0, "{text} is not among {taken:?}");
+            taken.extend(self.queue().texts());
+        }
+        taken
+    }
+
     /// Waits until a policy has been applied.
     pub(crate) fn wait_for_policy(&mut self, policy: &str) -> String {
         let deadline = Instant::now() + DEADLINE;
@@ -317,6 +335,20 @@ impl Session {
                 return text.clone();
             }
             // Policies arrive with other events, or alone.
+            match self.inbox.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+                Ok(Event::Policy(policy, text)) => {
+                    self.policies.push((policy, text.replace(&self.root, "DIR")));
+                }
+                Ok(Event::Buffered) => {}
+                other => panic!("unexpected {other:?}"),
+            }
+        }
+    }
+
+    /// Waits until `n` policies have been applied.
+    pub(crate) fn wait_for_policies(&mut self, n: usize) {
+        let deadline = Instant::now() + DEADLINE;
+        while self.policies.len() < n {
             match self.inbox.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
                 Ok(Event::Policy(policy, text)) => {
                     self.policies.push((policy, text.replace(&self.root, "DIR")));
@@ -425,6 +457,25 @@ impl Session {
                     return text.replace(&self.root, "DIR");
                 }
                 other => panic!("unexpected {other:?}"),
+            }
+        }
+    }
+
+    /// Hands over until the reader ends with an error. Gives that.
+    pub(crate) fn queue_until_failure(&mut self) -> String {
+        loop {
+            self.send(Command::Queue { checkpoint_requested: false });
+            let deadline = Instant::now() + DEADLINE;
+            loop {
+                match self.event(deadline) {
+                    Event::Buffered => {}
+                    Event::Extended(..) => break,
+                    Event::Error(text) => {
+                        self.wait_closed();
+                        return text.replace(&self.root, "DIR");
+                    }
+                    other => panic!("unexpected {other:?}"),
+                }
             }
         }
     }

@@ -2,34 +2,36 @@
 //!
 //! A look finds every file again by its inode. Growth is read on; a rename changes the path and nothing
 //! else; a file that was rotated away or removed is finished through its open descriptor, its unfinished
-//! last line included, once it has been quiet for [`QUIET`], and only then is a new file of its name begun.
-//! What was truncated or replaced begins anew, counted.
+//! last line included, once it has been quiet for [`Timing::quiet`], and only then is a new file of its name
+//! begun ([`rotated`]). What was truncated or replaced begins anew, counted, unless it was copied before
+//! ([`copies`]).
+
+mod copies;
+mod rotated;
 
 use std::collections::{HashMap, HashSet, VecDeque};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::Sender;
 use std::time::{Duration, Instant};
 
 use lockgate_core::EndpointError;
 use tracing::{info, warn};
 
-use super::{After, Live, Stage, Tracked, is_absent};
-use crate::input::cursor::{Applied, Cursor, Until};
-use crate::input::decode::{Opened, Source};
-use crate::input::discover::{Found, Patterns};
-use crate::input::identity::{Fingerprint, HEAD_BYTES, Inode, Tail};
-use crate::input::plan::{Change, Planned, accept, fresh, is_all_of, was_read};
-use crate::input::position::{Done, DoneFile, Mark, inode_key, printable};
+use self::copies::Copy;
+use self::rotated::Lingering;
+use super::{Live, Rotated, Stage, Timing, change_behind, is_absent};
+use crate::input::cursor::{Applied, Cursor};
+use crate::input::decode::Source;
+use crate::input::discover::{Found, Patterns, beside};
+use crate::input::identity::{Fingerprint, HEAD_BYTES, Inode};
+use crate::input::plan::{Change, Past, Planned, accept, fresh, past};
+use crate::input::position::{Done, Mark, inode_key, printable};
 use crate::input::queue::{End, FileId, Item};
 use crate::input::reader::Wake;
 use crate::input::watch::Watch;
 
-/// How often to look without being told of a change.
-const POLL: Duration = Duration::from_secs(1);
 /// A look takes at most this part of the time: 1 / 10.
 const REST: u32 = 10;
-/// How long a file that was rotated away must be quiet: its writer may still hold it open.
-const QUIET: Duration = Duration::from_secs(1);
 /// Most idle files that are kept open.
 const MAX_OPEN: usize = 64;
 /// Most files that are remembered as read although they are gone, once there are twice as many.
@@ -37,6 +39,7 @@ const MAX_GONE: usize = 2000;
 
 /// What following needs besides the files themselves.
 pub(super) struct Follow {
+    timing: Timing,
     watch: Watch,
     due: Instant,
     /// The earliest time for the next look.
@@ -45,22 +48,29 @@ pub(super) struct Follow {
     pub(super) names: HashMap<String, FileId>,
     /// Open files at their end, the longest idle first.
     idle: VecDeque<FileId>,
+    /// Finished files that no pattern finds, the one that has not grown for longest first.
+    lingering: VecDeque<Lingering>,
+    /// New files that could not be read, as far as that was said.
+    unreadable: HashSet<PathBuf>,
     /// Files known to have been read, as they were when that was found out.
     settled: HashMap<Inode, Found>,
-    /// Compressed files that may be copies of others but are not complete, and since when.
-    suspects: HashMap<Inode, (Found, Instant)>,
+    /// New files that may become copies of others.
+    suspects: HashMap<Inode, Suspect>,
 }
 
 impl Follow {
-    pub(super) fn new(patterns: &Patterns, wakes: Sender<Wake>) -> Self {
+    pub(super) fn new(patterns: &Patterns, timing: Timing, wakes: Sender<Wake>) -> Self {
         let now = Instant::now();
         Self {
+            timing,
             watch: Watch::new(patterns, wakes),
             // Something may have changed between the plan and the watch.
             due: now,
             rested: now,
             names: HashMap::new(),
             idle: VecDeque::new(),
+            lingering: VecDeque::new(),
+            unreadable: HashSet::new(),
             settled: HashMap::new(),
             suspects: HashMap::new(),
         }
@@ -76,32 +86,37 @@ impl Follow {
 
     /// A change was reported.
     pub(super) fn changed(&mut self) {
-        self.watch.arrived();
         self.due = self.due.min(self.rested);
     }
 
     fn looked(&mut self, began: Instant, waiting: bool) {
         let now = Instant::now();
         self.rested = now + (now - began) * REST;
-        self.due = now + if waiting { QUIET / 4 } else { POLL };
+        let Timing { poll, quiet, .. } = self.timing;
+        self.due = self.rested.max(now + if waiting { poll.min(quiet / 4) } else { poll });
         self.watch.watch_absent();
     }
 }
 
-/// Whether a new file is a compressed copy of one that was read.
-enum Copy {
-    No,
-    Yes(DoneFile),
-    /// It cannot be told yet.
-    Perhaps,
+/// A new file that may be a copy but is not complete.
+struct Suspect {
+    found: Found,
+    /// When it is read as it is, unless it changes before.
+    until: Instant,
 }
 
 impl Live {
     /// Finds out what changed.
     pub(super) fn look_around(&mut self) -> Result<(), EndpointError> {
         let now = Instant::now();
+        // What changes from here on may be overlooked, and is reported anew.
+        self.follow.iter().for_each(|follow| follow.watch.arrived());
         match self.shared.patterns.scan() {
-            Ok(scan) => self.take_in(scan.found, now)?,
+            Ok(scan) => {
+                let (dirs, errors): (Vec<_>, Vec<_>) = scan.unreadable.into_iter().unzip();
+                dirs.iter().zip(&errors).for_each(|(dir, error)| self.set_aside(dir, error));
+                self.take_in(scan.found, &dirs, now)?;
+            }
             // Nothing can be said of files that could not be looked for.
             Err(error) => warn!(%error, "cannot look for files; trying again"),
         }
@@ -111,13 +126,20 @@ impl Live {
         Ok(())
     }
 
-    fn take_in(&mut self, found: Vec<Found>, now: Instant) -> Result<(), EndpointError> {
+    /// `unseen` are the places in which nothing could be looked for.
+    fn take_in(
+        &mut self,
+        found: Vec<Found>,
+        unseen: &[PathBuf],
+        now: Instant,
+    ) -> Result<(), EndpointError> {
         let taken: HashMap<&PathBuf, Inode> =
             found.iter().map(|found| (&found.path, found.inode)).collect();
         let here: HashMap<Inode, &Found> = found.iter().map(|found| (found.inode, found)).collect();
         let mut known = HashSet::new();
         let ids: Vec<_> = self.files.keys().copied().collect();
         for id in ids {
+            self.find_copy(id, &found)?;
             let file = self.file(id)?;
             let inode = file.identity.inode;
             if file.stage == Stage::Ended {
@@ -125,34 +147,29 @@ impl Live {
             } else if let Some(found) = here.get(&inode) {
                 known.insert(inode);
                 self.still_here(id, found)?;
-            } else {
+            } else if !unseen.iter().any(|dir| file.identity.path.starts_with(dir)) {
                 let replaced = taken.contains_key(&file.identity.path);
                 self.not_here(id, replaced, now)?;
             }
+        }
+        if let Some(follow) = &mut self.follow {
+            let there = |path: &PathBuf| taken.contains_key(path) || unseen.contains(path);
+            follow.unreadable.retain(there);
         }
         for found in &found {
             if !known.contains(&found.inode) {
                 self.newcomer(found, now)?;
             }
         }
-        self.finish_rotated(now)?;
+        self.finish_rotated(&here, now)?;
+        self.look_at_lingering(&here, now)?;
         self.forget(&here);
         Ok(())
     }
 
     /// A file that is where a pattern finds it.
     fn still_here(&mut self, id: FileId, found: &Found) -> Result<(), EndpointError> {
-        let file = self.file(id)?;
-        if file.identity.path != found.path {
-            let (from, to) = (printable(&file.identity.path), printable(&found.path));
-            info!(from, to, "a file was renamed; it is read on");
-            file.identity.path = found.path.clone();
-            if let Some(cursor) = &mut file.cursor {
-                cursor.source_mut().set_path(found.path.clone());
-            }
-            let identity = file.identity.clone();
-            self.progress.identify(id, &identity);
-        }
+        self.is_at(id, &found.path)?;
         let file = self.file(id)?;
         if file.stage != Stage::Idle {
             return Ok(());
@@ -178,6 +195,22 @@ impl Live {
         }
     }
 
+    fn is_at(&mut self, id: FileId, path: &Path) -> Result<(), EndpointError> {
+        let file = self.file(id)?;
+        if file.identity.path == path {
+            return Ok(());
+        }
+        let (from, to) = (printable(&file.identity.path), printable(path));
+        info!(from, to, "a file was renamed; it is read on");
+        file.identity.path = path.to_owned();
+        if let Some(cursor) = &mut file.cursor {
+            cursor.source_mut().set_path(path.to_owned());
+        }
+        let identity = file.identity.clone();
+        self.progress.identify(id, &identity);
+        Ok(())
+    }
+
     /// Whether a file that has grown still holds what was read of it. Its first bytes are looked at again
     /// as long as there were few.
     fn is_same_up_to_here(&mut self, id: FileId) -> Result<bool, EndpointError> {
@@ -185,15 +218,10 @@ impl Live {
         // A file that is not open is compared when it is opened.
         let Some(cursor) = &file.cursor else { return Ok(true) };
         let source = cursor.source();
-        if source.is_compressed() {
-            return Ok(true);
-        }
-        let tail = cursor.tail();
-        let start = tail.end() - tail.bytes().len() as u64;
-        if source.bytes_at(start, tail.bytes().len())? != tail.bytes() {
+        if change_behind(source, source.raw_pos(), cursor.tail())?.is_some() {
             return Ok(false);
         }
-        if (file.identity.head.len as usize) < HEAD_BYTES {
+        if !source.is_compressed() && (file.identity.head.len as usize) < HEAD_BYTES {
             let head = source.bytes_at(0, HEAD_BYTES)?;
             if !file.identity.head.begins(&head) {
                 return Ok(false);
@@ -206,9 +234,13 @@ impl Live {
     }
 
     fn read_on(&mut self, id: FileId) -> Result<(), EndpointError> {
+        if self.is_waited_for_in_vain(id, Instant::now())? {
+            // It is finished where it is.
+            return Ok(());
+        }
         let file = self.file(id)?;
         file.stage = Stage::Reading;
-        file.rotated = file.rotated.map(|_| Instant::now());
+        file.rotated = file.rotated.map(|rotated| Rotated { grew: Instant::now(), ..rotated });
         self.to_read.push_back(id);
         self.follow.iter_mut().for_each(|follow| follow.idle.retain(|other| *other != id));
         Ok(())
@@ -217,11 +249,23 @@ impl Live {
     /// A file that no pattern finds any more.
     fn not_here(&mut self, id: FileId, replaced: bool, now: Instant) -> Result<(), EndpointError> {
         let file = self.file(id)?;
-        let Some(cursor) = &file.cursor else { return self.lost(id, replaced) };
+        if file.cursor.is_none() {
+            let Some(path) = beside(&file.identity.path, file.identity.inode) else {
+                return self.lost(id, replaced);
+            };
+            self.is_at(id, &path)?;
+            let cursor = self.open(id, false)?;
+            self.file(id)?.cursor = cursor;
+        }
+        let file = self.file(id)?;
+        if replaced {
+            file.rotated.get_or_insert(Rotated::at(now));
+        }
+        let Some(cursor) = &file.cursor else { return Ok(()) };
         let source = cursor.source();
         // Renamed to where no pattern finds it, it may still be written to; see `rest` for how long.
-        if replaced || source.is_unlinked()? {
-            file.rotated.get_or_insert(now);
+        if source.is_unlinked()? {
+            file.rotated.get_or_insert(Rotated::at(now));
         }
         if file.stage == Stage::Idle && source.raw_len()? > file.seen {
             return self.read_on(id);
@@ -240,7 +284,9 @@ impl Live {
             self.shared.report([applied]);
         }
         let members = mark.member.into_iter().collect();
-        self.end(Item::end(id, mark.offset, members, End::Dropped))
+        // What was read of a plain file is known again, should it come back, or a compressed copy of it.
+        let end = if mark.member.is_none() { End::Done } else { End::Dropped };
+        self.end(Item::end(id, mark.offset, members, end))
     }
 
     /// What a file holds now is not what was read: it begins anew. `offset` is where it was.
@@ -270,30 +316,11 @@ impl Live {
         while follow.idle.len() > MAX_OPEN {
             if let Some(id) = follow.idle.pop_front()
                 && let Some(file) = self.files.get_mut(&id)
+                // By now it may have no name to open it by.
+                && file.rotated.is_none()
                 && let Some(cursor) = file.cursor.take()
             {
                 file.mark = Some(cursor.mark()?);
-            }
-        }
-        Ok(())
-    }
-
-    /// Finishes the files that were rotated away and have been quiet.
-    fn finish_rotated(&mut self, now: Instant) -> Result<(), EndpointError> {
-        let quiet = |file: &Tracked| {
-            file.stage == Stage::Idle
-                && file.rotated.is_some_and(|since| now.saturating_duration_since(since) >= QUIET)
-        };
-        let rotated = self.files.iter().filter(|(_, file)| quiet(file)).map(|(id, _)| *id);
-        for id in rotated.collect::<Vec<_>>() {
-            let Some(mut cursor) = self.open(id)? else { continue };
-            info!(file = printable(cursor.source().path()), "a rotated file is finished");
-            loop {
-                match self.read_block(id, &mut cursor, Until::End)? {
-                    After::More => {}
-                    After::AtEnd => break self.finish(id, &cursor)?,
-                    After::Renewed => break,
-                }
             }
         }
         Ok(())
@@ -305,21 +332,41 @@ impl Live {
         if found.len == 0 || follow.settled.get(&found.inode) == Some(found) {
             return Ok(());
         }
+        if let Some(suspect) = follow.suspects.get(&found.inode)
+            && suspect.found == *found
+            && now < suspect.until
+        {
+            return Ok(());
+        }
         let mut opened = match Source::open(&found.path) {
             Ok(opened) if opened.is_undecided() || opened.inode != found.inode => return Ok(()),
             Ok(opened) => opened,
             Err(error) if is_absent(&error) => return Ok(()),
-            Err(error) => return Err(error),
+            Err(error) => {
+                self.set_aside(&found.path, &error);
+                return Ok(());
+            }
         };
         let done = self.progress.done().files();
         let key = inode_key(found.inode);
-        for file in done.iter().filter(|file| file.inode() == key) {
-            if was_read(file, &opened)? {
+        match past(done.iter().filter(|file| file.inode() == key), &mut opened)? {
+            Past::New => {}
+            Past::Read { .. } => {
                 follow.settled.insert(found.inode, found.clone());
                 return Ok(());
             }
+            Past::Grown { file, head, mark } => {
+                info!(file = printable(&found.path), "a file that was finished has grown");
+                self.progress.remove_done(&file);
+                self.track(Planned { head, mark: Some(mark), ..fresh(found.clone()) });
+                return Ok(());
+            }
         }
-        match self.is_copy(&done, found, &mut opened)? {
+        let copy = match self.is_beginning_of_another(&opened)? {
+            true => Copy::Incomplete,
+            false => self.is_copy(&done, found, &mut opened)?,
+        };
+        match copy {
             Copy::No => {}
             Copy::Yes(file) => {
                 info!(file = printable(&found.path), "a compressed copy of a file that was read");
@@ -328,72 +375,44 @@ impl Live {
                 settled.and_then(|settled| settled.insert(found.inode, found.clone()));
                 return Ok(());
             }
-            Copy::Perhaps => {
+            Copy::Later => return Ok(()),
+            Copy::Incomplete => {
                 let suspects = self.follow.as_mut().map(|follow| &mut follow.suspects);
                 let Some(suspects) = suspects else { return Ok(()) };
-                let (seen, since) =
-                    suspects.entry(found.inode).or_insert_with(|| (found.clone(), now));
-                if seen != found {
-                    (*seen, *since) = (found.clone(), now);
+                let Timing { quiet, linger, .. } = self.shared.timing;
+                // A file is truncated right after it was copied.
+                let wait = if opened.source.is_compressed() { linger } else { quiet };
+                let anew = || Suspect { found: found.clone(), until: now + wait };
+                let suspect = suspects.entry(found.inode).or_insert_with(anew);
+                if suspect.found != *found {
+                    *suspect = anew();
                 }
-                if now.saturating_duration_since(*since) < QUIET {
+                if now < suspect.until {
                     return Ok(());
                 }
-                // It stays as it is: a file of its own.
                 suspects.remove(&found.inode);
+                let file = printable(&found.path);
+                info!(file, "it began like a copy, but stays as it is; it is read");
             }
         }
         info!(file = printable(&found.path), "a new file");
         let id = self.track(fresh(found.clone()));
         // Held open while it waits, so that it is not lost if it is rotated away itself.
         if let Stage::Behind(_) = self.file(id)?.stage {
-            let cursor = self.open(id)?;
+            let cursor = self.open(id, false)?;
             self.file(id)?.cursor = cursor;
         }
         Ok(())
     }
 
-    fn is_copy(
-        &mut self,
-        done: &[DoneFile],
-        found: &Found,
-        opened: &mut Opened,
-    ) -> Result<Copy, EndpointError> {
-        if !opened.source.is_compressed() {
-            return Ok(Copy::No);
+    /// A new file or directory that cannot be read is no reason to stop reading the others.
+    pub(super) fn set_aside(&mut self, path: &Path, error: &EndpointError) {
+        if let Some(follow) = &mut self.follow
+            && follow.unreadable.insert(path.to_owned())
+        {
+            let text = format!("{error}; it is left out for as long as it cannot be read");
+            self.shared.report([("file_unreadable", text)]);
         }
-        let head = Fingerprint::of(&opened.head);
-        let begins = |file: &&Tracked| {
-            let known = file.identity.head;
-            known.len > 0 && known.begins(&opened.head)
-        };
-        let tracked: Vec<_> = self.files.values().filter(begins).collect();
-        let done: Vec<_> =
-            done.iter().filter(|file| !file.compressed && file.begins(&opened.head)).collect();
-        if tracked.is_empty() && done.is_empty() {
-            return Ok(Copy::No);
-        }
-        // Not complete, or damaged, which is reported when it is read.
-        let Ok((len, tail)) = opened.source.read_to_end() else { return Ok(Copy::Perhaps) };
-        let Some(end) = opened.source.take_members().pop() else { return Ok(Copy::Perhaps) };
-        let name = printable(&found.path);
-        let copy = DoneFile::new(&name, found.inode, true, head, end.raw, end.raw_tail);
-        if done.iter().any(|file| is_all_of(file, &opened.head, len, &tail)) {
-            return Ok(Copy::Yes(copy));
-        }
-        for file in tracked {
-            match &file.cursor {
-                // What is not handed over yet is not among the finished ones yet.
-                None if file.stage == Stage::Ended => return Ok(Copy::Perhaps),
-                Some(cursor) if holds(cursor.source(), len, &tail)? => return Ok(Copy::Yes(copy)),
-                Some(_) => {}
-                None => match Source::open(&file.identity.path) {
-                    Ok(other) if holds(&other.source, len, &tail)? => return Ok(Copy::Yes(copy)),
-                    _ => {}
-                },
-            }
-        }
-        Ok(Copy::No)
     }
 
     /// Of the files that were read and are gone only the last ones are remembered.
@@ -418,13 +437,4 @@ impl Live {
             follow.suspects.retain(|inode, _| here.contains(&inode_key(*inode)));
         }
     }
-}
-
-/// Whether a plain file is `len` bytes long and ends with `tail`.
-fn holds(source: &Source, len: u64, tail: &Tail) -> Result<bool, EndpointError> {
-    if source.is_compressed() || source.raw_len()? != len {
-        return Ok(false);
-    }
-    let start = len - tail.bytes().len() as u64;
-    Ok(source.bytes_at(start, tail.bytes().len())? == tail.bytes())
 }
