@@ -485,7 +485,7 @@ fn an_unreadable_directory() {
 /// A read file that was compressed was read again as soon as its inode belonged to another read file.
 #[test]
 fn a_compressed_copy_of_a_file_whose_inode_was_used_again() {
-    let mut rig = Rig::new(&["*"]);
+    let rig = Rig::new(&["*"]);
     rig.write("a", "one\ntwo\n");
     let mut session = rig.start(None);
     let first = session.steps().pop().unwrap();
@@ -506,7 +506,7 @@ fn a_compressed_copy_of_a_file_whose_inode_was_used_again() {
 /// In a folder where files of the same content come and go, all but the first were taken for it.
 #[test]
 fn equal_files_that_come_and_go() {
-    let mut rig = Rig::new(&["*"]);
+    let rig = Rig::new(&["*"]);
     rig.write("always", "here\n");
     let mut seek = None;
     for job in 0..4 {
