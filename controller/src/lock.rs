@@ -31,6 +31,14 @@ pub(crate) enum LockError {
     },
 }
 
+/// Lets the next one in at once: a child process that was just forked may hold a copy of the handle for a
+/// moment longer.
+impl Drop for StateLock {
+    fn drop(&mut self) {
+        let _ = self.file.unlock();
+    }
+}
+
 impl StateLock {
     /// Takes the lock of `directory`, which is created if there is none.
     pub(crate) fn take(directory: &Path) -> Result<Self, LockError> {

@@ -45,6 +45,14 @@ pub(super) struct DataFile {
     length: u64,
 }
 
+/// Lets others have the file at once: a child process that was just forked may hold a copy of the handle for
+/// a moment longer.
+impl Drop for DataFile {
+    fn drop(&mut self) {
+        let _ = self.file.unlock();
+    }
+}
+
 impl DataFile {
     /// Creates the file; that there is none yet is part of what is promised.
     pub(super) fn create(disk: &dyn Disk, path: PathBuf) -> Result<Self, EndpointError> {
