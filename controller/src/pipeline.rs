@@ -146,7 +146,7 @@ impl Settings {
             fingerprint: Vec::new(),
             accept_changes: false,
             checkpoint_interval: Duration::from_secs(10),
-            min_batch_records: 20_000,
+            min_batch_records: 5_000,
             max_buffering_delay: Duration::from_millis(5),
             max_batch_records: 100_000,
             stall_timeout: Duration::from_secs(60),

@@ -19,7 +19,7 @@ pub(crate) const SEGMENT: &str = "{segment}";
 
 const LONGEST_NAME: usize = 64;
 const LARGEST_RECORD: ByteSize = ByteSize(64 << 20);
-const MIN_BATCH_RECORDS: Count = Count(20_000);
+const MIN_BATCH_RECORDS: Count = Count(5_000);
 const MAX_BATCH_RECORDS: Count = Count(100_000);
 const MAX_QUEUED_BYTES: ByteSize = ByteSize(16 << 20);
 
@@ -511,7 +511,7 @@ mod tests {
             delivery: ExactlyOnce,
             state_dir: "conf/.lockgate/orders",
             checkpoint_interval: 10s,
-            min_batch_records: 20000,
+            min_batch_records: 5000,
             max_buffering_delay: 5ms,
             max_batch_records: 100000,
             stall_timeout: 60s,
@@ -691,7 +691,7 @@ mod tests {
             ));
             assert_eq!((pipeline.min_batch_records, pipeline.max_batch_records), expected);
         };
-        check("", (20_000, 100_000));
+        check("", (5_000, 100_000));
         check("max_batch_records: 10", (10, 10));
         check("min_batch_records: 200000", (200_000, 200_000));
         check("min_batch_records: 5\nmax_batch_records: 5", (5, 5));

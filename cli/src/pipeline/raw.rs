@@ -47,7 +47,7 @@ pub(crate) struct RawPipeline {
     pub(crate) checkpoint_interval: Span,
     /// A step is cut before max_buffering_delay is over when this many records are waiting. At
     /// most max_batch_records, also by default.
-    #[schemars(extend("default" = 20000))]
+    #[schemars(extend("default" = 5_000))]
     pub(crate) min_batch_records: Option<Count>,
     /// The longest time a record waits for others before a step is cut.
     #[serde(default = "Span::milliseconds::<5>")]
@@ -344,7 +344,7 @@ mod tests {
         assert_eq!(part("/required"), &serde_json::json!(["name", "inputs", "outputs"]));
         assert_eq!(part("/additionalProperties"), false);
         assert_eq!(part("/properties/checkpoint_interval/default"), "10s");
-        assert_eq!(part("/properties/min_batch_records/default"), 20000);
+        assert_eq!(part("/properties/min_batch_records/default"), 5000);
         assert_eq!(part("/properties/delivery/default"), "exactly_once");
         assert_eq!(part("/$defs/FileInput/properties/max_record_bytes/default"), "1MiB");
         assert_eq!(part("/$defs/Delivery/oneOf/1/const"), "at_least_once");
