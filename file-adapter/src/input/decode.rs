@@ -8,6 +8,7 @@ use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use flate2::{Decompress, FlushDecompress, Status};
 use lockgate_core::EndpointError;
@@ -117,6 +118,12 @@ impl Source {
     /// Its size on the disk now.
     pub(super) fn raw_len(&self) -> Result<u64, EndpointError> {
         Ok(self.file.metadata().map_err(|error| self.storage(0, error))?.len())
+    }
+
+    /// When it was last written to.
+    pub(super) fn modified(&self) -> Result<SystemTime, EndpointError> {
+        let modified = self.file.metadata().and_then(|metadata| metadata.modified());
+        modified.map_err(|error| self.storage(0, error))
     }
 
     /// Whether no name leads to it any more.

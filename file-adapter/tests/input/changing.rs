@@ -519,3 +519,22 @@ fn equal_files_that_come_and_go() {
         std::fs::remove_file(rig.path(&name)).unwrap();
     }
 }
+
+/// At every restart the wait for a rotated file began anew, and where restarts came faster than it lasted,
+/// the files that had been begun meanwhile were rotated away unseen.
+#[test]
+fn a_file_rotated_long_ago_is_not_waited_for_after_a_restart() {
+    let mut rig = hasty(&["app.log"]);
+    rig.timing = Some([SHORT, LONG, LONG]);
+    rig.write("app.log", "one\n");
+    let mut session = rig.start(None);
+    session.wait_for(1);
+    let first = session.queue();
+    drop(session);
+    rig.rename("app.log", "app.log.1");
+    let rotated = std::fs::File::options().append(true).open(rig.path("app.log.1")).unwrap();
+    rotated.set_modified(std::time::SystemTime::now() - 2 * LONG).unwrap();
+    rig.write("app.log", "two\n");
+    let mut session = rig.start(Some(first.seek()));
+    expect(&mut session, &["two"]);
+}

@@ -2,7 +2,7 @@
 //! not know yet.
 
 use std::collections::HashMap;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use lockgate_core::EndpointError;
 use tracing::info;
@@ -45,7 +45,10 @@ impl Live {
             let Tracked { identity: Identity { inode, .. }, stage, .. } = *self.file(id)?;
             let cursor = match stage {
                 Stage::Idle if self.is_waited_for_in_vain(id, now)? => self.finish_for_now(id)?,
-                Stage::Idle if now.saturating_duration_since(rotated.grew) >= quiet => {
+                Stage::Idle
+                    if now.saturating_duration_since(rotated.grew) >= quiet
+                        || self.is_untouched_for(id, quiet)? =>
+                {
                     self.finish_quiet(id, here.contains_key(&inode))?
                 }
                 _ => None,
@@ -96,6 +99,13 @@ impl Live {
                 Err(error) => return Err(error),
             }
         }
+    }
+
+    /// Whether nobody has written to the file for so long, by the clock of the file system: after a restart
+    /// the waiting does not begin anew.
+    fn is_untouched_for(&mut self, id: FileId, quiet: Duration) -> Result<bool, EndpointError> {
+        let Some(cursor) = &self.file(id)?.cursor else { return Ok(false) };
+        Ok(cursor.source().modified()?.elapsed().is_ok_and(|age| age >= quiet))
     }
 
     /// A rotated file ends inside a record or member. It keeps its place for as long as it is there.
