@@ -13,7 +13,7 @@ use tokio::time::timeout;
 use crate::consumer::{Consumer, PolicyCounts};
 use crate::error::Error;
 use crate::journal::Journal;
-use crate::pipeline::{NamedOutput, OnStall, Pipeline};
+use crate::pipeline::{NamedOutput, OnStall, Pipeline, Settings};
 use crate::sequence::{
     Action, Checkpoint, Event, Notice, Outcome, Sequence, SequenceInput, SequenceSettings,
 };
@@ -112,39 +112,13 @@ impl Controller {
         let Pipeline { name, inputs, mut circuit, mut outputs, settings } = pipeline;
         let level = settings.delivery.level();
         let names: Vec<String> = inputs.iter().map(|input| input.name.clone()).collect();
-        let mut state = match level {
-            FaultTolerance::None => None,
+        let (mut state, checkpoint) = match level {
+            FaultTolerance::None => (None, None),
             _ => {
-                let outputs: Vec<_> = outputs.iter().map(|output| output.name.clone()).collect();
-                let owner = Owner {
-                    pipeline: &name,
-                    inputs: &names,
-                    outputs: &outputs,
-                    settings: &settings.fingerprint,
-                    keeps_journal: level == FaultTolerance::ExactlyOnce,
-                };
-                let state = State::open(&settings.state_dir, owner, settings.accept_changes)?;
-                for change in state.accepted_changes() {
-                    tracing::warn!("accepted change: {}", change.trim_start());
-                }
-                if let Some(checkpoint) = state.checkpoint()? {
-                    say_what_is_new(&checkpoint, &names, &outputs);
-                }
-                if let Some(checkpoint) = state.checkpoint()?
-                    && !settings.accept_changes
-                {
-                    let lost = names.iter().find(|name| !checkpoint.inputs.contains_key(*name));
-                    let lost = lost.or_else(|| {
-                        outputs.iter().find(|name| !checkpoint.outputs.contains_key(*name))
-                    });
-                    if let Some(endpoint) = lost {
-                        return Err(state.lacks_position(endpoint).into());
-                    }
-                }
-                Some(state)
+                let (state, checkpoint) = open_state(&name, &names, &outputs, &settings)?;
+                (Some(state), checkpoint)
             }
         };
-        let checkpoint = state.as_ref().map(State::checkpoint).transpose()?.flatten();
         if let Some(checkpoint) = &checkpoint {
             let restored = circuit.restore(&checkpoint.circuit);
             restored.map_err(|error| Error::Circuit { step: checkpoint.step, error })?;
@@ -418,21 +392,50 @@ impl Controller {
     }
 }
 
-/// After accepted changes: which endpoints begin anew, and whose positions are dropped.
-fn say_what_is_new(checkpoint: &StoredCheckpoint, inputs: &[String], outputs: &[String]) {
-    for name in inputs.iter().filter(|name| !checkpoint.inputs.contains_key(*name)) {
-        tracing::warn!(
-            "input {name} is new to this state directory and starts where its settings say"
-        );
+/// Opens the state directory and reads its last checkpoint, which has a position for every endpoint unless
+/// changes were accepted.
+fn open_state(
+    pipeline: &str,
+    inputs: &[String],
+    outputs: &[NamedOutput],
+    settings: &Settings,
+) -> Result<(State, Option<StoredCheckpoint>), Error> {
+    let outputs: Vec<_> = outputs.iter().map(|output| output.name.clone()).collect();
+    let owner = Owner {
+        pipeline,
+        inputs,
+        outputs: &outputs,
+        settings: &settings.fingerprint,
+        keeps_journal: settings.delivery.level() == FaultTolerance::ExactlyOnce,
+    };
+    let state = State::open(&settings.state_dir, owner, settings.accept_changes)?;
+    for change in state.accepted_changes() {
+        tracing::warn!("accepted change: {}", change.trim_start());
     }
-    for name in checkpoint.inputs.keys().filter(|name| !inputs.contains(name)) {
-        tracing::warn!("input {name} is not in the pipeline any more; its position is dropped");
+    let checkpoint = state.checkpoint()?;
+    if let Some(checkpoint) = &checkpoint {
+        let new_inputs = inputs.iter().filter(|name| !checkpoint.inputs.contains_key(*name));
+        let new_outputs = outputs.iter().filter(|name| !checkpoint.outputs.contains_key(*name));
+        if !settings.accept_changes
+            && let Some(endpoint) = new_inputs.clone().chain(new_outputs.clone()).next()
+        {
+            return Err(state.lacks_position(endpoint).into());
+        }
+        for name in new_inputs {
+            tracing::warn!(
+                "input {name} is new to this state directory and starts where its settings say"
+            );
+        }
+        for name in checkpoint.inputs.keys().filter(|name| !inputs.contains(name)) {
+            tracing::warn!("input {name} is not in the pipeline any more; its position is dropped");
+        }
+        for name in new_outputs {
+            tracing::warn!(
+                "output {name} is new to this state directory; it gets what comes from now on"
+            );
+        }
     }
-    for name in outputs.iter().filter(|name| !checkpoint.outputs.contains_key(*name)) {
-        tracing::warn!(
-            "output {name} is new to this state directory; it gets what comes from now on"
-        );
-    }
+    Ok((state, checkpoint))
 }
 
 fn recover_outputs(

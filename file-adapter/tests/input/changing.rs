@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use lockgate_core::{Framing, InputReaderCommand as Command};
 use lockgate_file_adapter::StartAt;
 
-use crate::harness::{Rig, Session, gzip, numbered, texts};
+use crate::harness::{Rig, Session, expect, gzip, numbered, texts};
 
 const LONG: Duration = Duration::from_secs(3600);
 const TINY: Duration = Duration::from_millis(1);
@@ -26,10 +26,6 @@ fn hasty(paths: &[&str]) -> Rig {
 fn behind(mut rig: Rig) -> Rig {
     rig.limits.max_queued_bytes = 64 << 10;
     rig
-}
-
-fn expect(session: &mut Session, values: &[&str]) {
-    assert_eq!(texts(&session.take(values.len())), values);
 }
 
 fn lines(name: &str, n: usize) -> String {

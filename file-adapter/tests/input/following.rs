@@ -5,7 +5,7 @@ use std::time::Duration;
 use lockgate_core::{Framing, InputReaderCommand as Command};
 use lockgate_file_adapter::StartAt;
 
-use crate::harness::{Rig, Session, gzip, numbered, texts, zstd};
+use crate::harness::{Rig, expect, gzip, numbered, texts, zstd};
 
 fn follow(paths: &[&str]) -> Rig {
     let mut rig = Rig::new(paths);
@@ -15,10 +15,6 @@ fn follow(paths: &[&str]) -> Rig {
 
 const LONG: Duration = Duration::from_secs(3600);
 const SHORT: Duration = Duration::from_millis(20);
-
-fn expect(session: &mut Session, values: &[&str]) {
-    assert_eq!(texts(&session.take(values.len())), values);
-}
 
 #[test]
 fn appended_lines_and_one_completed_later() {

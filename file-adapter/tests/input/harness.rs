@@ -515,3 +515,8 @@ pub(crate) fn zstd(frames: &[&[u8]]) -> Vec<u8> {
 pub(crate) fn numbered(range: std::ops::Range<usize>) -> String {
     range.map(|i| format!("line {i} {}\n", "x".repeat(i % 50))).collect()
 }
+
+/// Takes as many records as there are `values`, which must be theirs.
+pub(crate) fn expect(session: &mut Session, values: &[&str]) {
+    assert_eq!(texts(&session.take(values.len())), values);
+}
