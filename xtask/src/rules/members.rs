@@ -14,15 +14,21 @@ struct Member {
 /// Adapters never see each other or the controller; the command line is the only place that names them all.
 #[rustfmt::skip]
 const MEMBERS: &[Member] = &[
-    Member { folder: "core",          package: "lockgate-core",          may_see: &[] },
-    Member { folder: "kafka-adapter", package: "lockgate-kafka-adapter", may_see: &["lockgate-core"] },
-    Member { folder: "file-adapter",  package: "lockgate-file-adapter",  may_see: &["lockgate-core"] },
-    Member { folder: "controller",    package: "lockgate-controller",    may_see: &["lockgate-core"] },
-    Member { folder: "cli",           package: "lockgate",               may_see: &[
+    Member { folder: "core",             package: "lockgate-core",          may_see: &[] },
+    Member { folder: "core/conformance", package: "lockgate-conformance",   may_see: &["lockgate-core"] },
+    Member { folder: "kafka-adapter",    package: "lockgate-kafka-adapter", may_see: CORE_AND_KIT },
+    Member { folder: "file-adapter",     package: "lockgate-file-adapter",  may_see: CORE_AND_KIT },
+    Member { folder: "controller",       package: "lockgate-controller",    may_see: &["lockgate-core"] },
+    Member { folder: "cli",              package: "lockgate",               may_see: &[
         "lockgate-core", "lockgate-kafka-adapter", "lockgate-file-adapter", "lockgate-controller",
     ] },
-    Member { folder: "xtask",         package: "xtask",                  may_see: &[] },
+    Member { folder: "xtask",            package: "xtask",                  may_see: &[] },
+    Member { folder: "xtask/model",      package: "lockgate-model",         may_see: &[
+        "lockgate-core", "lockgate-controller",
+    ] },
 ];
+
+const CORE_AND_KIT: &[&str] = &["lockgate-core", "lockgate-conformance"];
 
 /// The folders that may hold a crate of the workspace.
 pub(super) fn folders() -> impl Iterator<Item = &'static str> {
@@ -156,7 +162,8 @@ mod tests {
             "file-adapter/lockgate-file-adapter > controller/lockgate-controller (dev)",
         ]);
         let expected = [
-            "`lockgate-file-adapter` depends on `lockgate-controller`; it may see only lockgate-core",
+            "`lockgate-file-adapter` depends on `lockgate-controller`; it may see only lockgate-core, \
+             lockgate-conformance",
         ];
         expect_broken(&check_layers(&graph), &expected);
     }

@@ -1,0 +1,1 @@
+//! Holds an input reader against the rules of the protocol.
