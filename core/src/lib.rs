@@ -12,6 +12,7 @@ mod digest;
 mod error;
 mod memory;
 mod output;
+mod partitions;
 mod protocol;
 mod reader;
 mod record;
@@ -24,6 +25,10 @@ pub use digest::{PartDigest, PartHasher};
 pub use error::{BoxError, EndpointError};
 pub use memory::{MemoryInput, MemoryOutput, MemoryRecord};
 pub use output::Output;
+pub use partitions::{
+    AddError, Assigned, Commit, CommitOutcome, ContextAction, PartitionContexts, PartitionFault,
+    PartitionId, Stage, Standing, Tickets,
+};
 pub use protocol::{ProtocolError, ReaderProtocol, ReaderState};
 pub use reader::{InputConsumer, InputEndpoint, InputReader};
 pub use record::{BufferSize, Header, Headers, Partition, QueueLimits, Record};

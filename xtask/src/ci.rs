@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 
-use crate::{cargo, doc, examples, fmt, lint, rules, test};
+use crate::{cargo, doc, examples, fmt, lint, model, rules, test};
 
 /// One check: a verb, and the part of the Rust toolchain that it can be skipped without.
 struct Stage {
@@ -24,7 +24,7 @@ struct Optional {
 }
 
 /// The cheap ones come first.
-const STAGES: [Stage; 6] = [
+const STAGES: [Stage; 7] = [
     Stage {
         name: "fmt --check",
         optional: Some(Optional { subcommand: "fmt", component: "rustfmt" }),
@@ -37,6 +37,7 @@ const STAGES: [Stage; 6] = [
         run: lint::run,
     },
     Stage { name: "test", optional: None, run: || test::run(&test::Arguments::default()) },
+    Stage { name: "model --small", optional: None, run: || model::run(&model::Arguments::small()) },
     Stage { name: "examples", optional: None, run: examples::run },
     Stage { name: "doc", optional: None, run: || doc::run(&doc::Arguments::default()) },
 ];
@@ -57,7 +58,7 @@ pub(crate) fn run() -> Result<()> {
     for (name, ending, elapsed) in &endings {
         println!("{}", summary_line(name, ending, *elapsed));
     }
-    println!("  {:12} {:>7.1} s", "total", started.elapsed().as_secs_f64());
+    println!("  {:13} {:>7.1} s", "total", started.elapsed().as_secs_f64());
     verdict(&endings)
 }
 
@@ -109,10 +110,10 @@ fn run_stage(stage: &Stage, installed: impl Fn(&str) -> Result<bool>) -> Ending 
 fn summary_line(name: &str, ending: &Ending, elapsed: Duration) -> String {
     let seconds = elapsed.as_secs_f64();
     match ending {
-        Ending::Passed => format!("  {name:12} {seconds:>7.1} s  passed"),
-        Ending::Skipped { warning } => format!("  {name:12} {seconds:>7.1} s  SKIPPED  {warning}"),
-        Ending::Failed { error } => format!("  {name:12} {seconds:>7.1} s  FAILED  {error}"),
-        Ending::NotReached => format!("  {name:12} {:>7}    not reached", "-"),
+        Ending::Passed => format!("  {name:13} {seconds:>7.1} s  passed"),
+        Ending::Skipped { warning } => format!("  {name:13} {seconds:>7.1} s  SKIPPED  {warning}"),
+        Ending::Failed { error } => format!("  {name:13} {seconds:>7.1} s  FAILED  {error}"),
+        Ending::NotReached => format!("  {name:13} {:>7}    not reached", "-"),
     }
 }
 

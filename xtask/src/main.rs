@@ -10,6 +10,7 @@ mod doc;
 mod examples;
 mod fmt;
 mod lint;
+mod model;
 mod rules;
 mod test;
 
@@ -27,7 +28,7 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Verb {
-    /// Run every check in turn and stop at the first that fails: fmt, rules, lint, test, examples, doc.
+    /// Run every check in turn and stop at the first that fails: fmt, rules, lint, test, model, examples, doc.
     ///
     /// Where rustfmt or clippy is not installed, that stage is skipped with a warning. Anything else that
     /// cannot run is a failure.
@@ -43,6 +44,8 @@ enum Verb {
     Lint,
     /// Check the house rules a program can check: dependencies, layers, layout, purity, lengths, paths.
     Rules,
+    /// Explore every reachable state of the shipped state machines; minutes, or seconds with `--small`.
+    Model(model::Arguments),
     /// Build every example.
     Examples,
     /// Measure how fast lockgate is beside a loop that only splits the same file into lines.
@@ -58,6 +61,7 @@ fn main() -> ExitCode {
         Verb::Fmt(arguments) => fmt::run(&arguments),
         Verb::Lint => lint::run(),
         Verb::Rules => rules::run(),
+        Verb::Model(arguments) => model::run(&arguments),
         Verb::Examples => examples::run(),
         Verb::Bench(arguments) => bench::run(&arguments),
         Verb::Doc(arguments) => doc::run(&arguments),

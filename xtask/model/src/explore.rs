@@ -1,7 +1,7 @@
 //! Explores a model to its end with stateright and reports what was found.
 
 use std::collections::HashMap;
-use std::fmt::Debug;
+use std::fmt::{self, Debug};
 use std::hash::Hash;
 use std::time::{Duration, Instant};
 
@@ -29,6 +29,30 @@ pub struct Verdict {
     pub property: &'static str,
     /// The shortest way to a state that breaks it, one line for each action; `None` if it holds.
     pub trace: Option<Vec<String>>,
+}
+
+impl fmt::Display for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { model, distinct, generated, depth, elapsed, verdicts } = self;
+        let seconds = elapsed.as_secs_f64();
+        writeln!(f, "{model}")?;
+        writeln!(
+            f,
+            "  {distinct} distinct states, {generated} generated, depth {depth}, {seconds:.1} s"
+        )?;
+        for verdict in verdicts {
+            match &verdict.trace {
+                None => writeln!(f, "  holds   {}", verdict.property)?,
+                Some(trace) => {
+                    writeln!(f, "  BROKEN  {}", verdict.property)?;
+                    for (number, action) in (1..).zip(trace) {
+                        writeln!(f, "          {number:>3}. {action}")?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
 }
 
 impl Report {
