@@ -104,9 +104,7 @@ impl PartitionContexts {
                     && context.standing == Standing::Assigned
                     && !context.paused =>
             {
-                let limit = u64::from(self.max_pending_records.get());
-                let limit = limit + u64::from(self.seeded.is(PartitionFault::FullAboveTheLimit));
-                limit.saturating_sub(context.pending()) as usize
+                self.limit().saturating_sub(context.pending()) as usize
             }
             _ => 0,
         }
@@ -119,7 +117,7 @@ impl PartitionContexts {
     /// If they may not be taken; none of them is then.
     pub fn add(&mut self, partition: PartitionId, offsets: &[u64]) -> Result<Tickets, AddError> {
         let (offered, room) = (offsets.len(), self.room(partition));
-        let context = self.contexts.get_mut(partition.0 as usize).and_then(Option::as_mut);
+        let context = at(&mut self.contexts, partition);
         let Some(context) = context.filter(|context| context.standing == Standing::Assigned) else {
             return Err(AddError::NotAssigned { partition, offered });
         };
@@ -131,7 +129,7 @@ impl PartitionContexts {
             if *offset < least {
                 return Err(AddError::Regression { partition, offset: *offset, least });
             }
-            least = offset + 1;
+            least = offset.saturating_add(1);
         }
         let (epoch, first, len) = (context.epoch(), context.add(offsets), offered as u64);
         self.pending += len;
@@ -252,17 +250,24 @@ impl PartitionContexts {
         self.context(partition).and_then(Context::watermark)
     }
 
+    /// The number of pending records at which a partition is full.
+    fn limit(&self) -> u64 {
+        let limit = u64::from(self.max_pending_records.get());
+        let is_late = self.seeded.is(PartitionFault::FullAboveTheLimit);
+        if is_late { limit.saturating_add(1) } else { limit }
+    }
+
     fn context(&self, partition: PartitionId) -> Option<&Context> {
         self.contexts.get(partition.0 as usize)?.as_ref()
     }
 
     fn context_mut(&mut self, partition: PartitionId) -> Option<&mut Context> {
-        self.contexts.get_mut(partition.0 as usize)?.as_mut()
+        at(&mut self.contexts, partition)
     }
 
     /// The context will be looked at in the next turn.
     fn touch(&mut self, partition: PartitionId) {
-        if let Some(context) = self.contexts.get_mut(partition.0 as usize).and_then(Option::as_mut)
+        if let Some(context) = at(&mut self.contexts, partition)
             && !std::mem::replace(&mut context.touched, true)
         {
             self.touched.push(partition);
@@ -282,4 +287,8 @@ impl PartitionContexts {
             self.act(action(list));
         }
     }
+}
+
+fn at(contexts: &mut [Option<Context>], partition: PartitionId) -> Option<&mut Context> {
+    contexts.get_mut(partition.0 as usize)?.as_mut()
 }

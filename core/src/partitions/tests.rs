@@ -184,13 +184,16 @@ fn what_comes_and_goes_at_once_never_begins() {
 /// The positions before a seek are not committed behind it, and its records still count for the limit.
 #[test]
 fn a_seek_begins_anew() {
-    let mut contexts = contexts(3, &[A]);
+    let mut contexts = contexts(4, &[A]);
     let before = contexts.add(A, &[10, 11]).unwrap();
     let back = AddError::Regression { partition: A, offset: 3, least: 12 };
     assert_eq!(contexts.add(A, &[3]), Err(back));
+    let twice = AddError::Regression { partition: A, offset: 12, least: 13 };
+    assert_eq!(contexts.add(A, &[12, 12]), Err(twice));
+    assert_eq!(contexts.pending(A), 2, "all or nothing");
     assert_eq!(contexts.seek(A), Some(2));
     let after = contexts.add(A, &[3]).unwrap();
-    assert_eq!((contexts.pending(A), contexts.room(A)), (3, 0));
+    assert_eq!((contexts.pending(A), contexts.room(A)), (3, 1));
     contexts.complete(before);
     to(&mut contexts, Stage::Add);
     assert_eq!(actions(&mut contexts), []);

@@ -1,7 +1,7 @@
 //! The stages of a turn that look at what changed: watermarks, pauses, the reload, commits.
 
 use super::context::{CommitState, Context};
-use super::{Commit, ContextAction, PartitionContexts, PartitionFault, PartitionId, Standing};
+use super::{Commit, ContextAction, PartitionContexts, PartitionFault, PartitionId, Standing, at};
 
 /// The stage of a turn that comes next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -43,8 +43,7 @@ impl PartitionContexts {
     pub(super) fn update_watermarks(&mut self) {
         std::mem::swap(&mut self.touched, &mut self.active);
         for partition in &self.active {
-            let context = self.contexts.get_mut(partition.0 as usize).and_then(Option::as_mut);
-            let Some(context) = context else { continue };
+            let Some(context) = at(&mut self.contexts, *partition) else { continue };
             context.touched = false;
             #[cfg(debug_assertions)]
             if self.seeded.is(PartitionFault::WatermarkPassesIncomplete) && context.pending() > 1 {
@@ -54,34 +53,16 @@ impl PartitionContexts {
         }
     }
 
-    /// The contexts of `which` that are ours and match; what is done with them is done to each at once.
-    fn each_active(
-        &mut self,
-        mut done: impl FnMut(PartitionId, &mut Context) -> bool,
-    ) -> Vec<PartitionId> {
-        let mut found = Vec::new();
-        for partition in &self.active {
-            let context = self.contexts.get_mut(partition.0 as usize).and_then(Option::as_mut);
-            if let Some(context) = context
-                && done(*partition, context)
-            {
-                found.push(*partition);
-            }
-        }
-        found
-    }
-
     pub(super) fn pause(&mut self) {
-        if self.reload.is_some() {
+        let (limit, all) = (self.limit(), self.reload.is_some());
+        if all {
             self.active = self.partitions().collect();
         }
-        let all = self.reload.is_some();
         let touches = self.seeded.is(PartitionFault::PausesRevoking);
-        let is_full = self.is_full();
-        let paused = self.each_active(|_, context| {
+        let paused = self.active_that(|_, context| {
             let ours = context.standing == Standing::Assigned
                 || touches && context.standing == Standing::Revoking;
-            let pauses = ours && !context.paused && (all || is_full(context));
+            let pauses = ours && !context.paused && (all || context.pending() >= limit);
             context.paused |= pauses;
             pauses
         });
@@ -92,22 +73,31 @@ impl PartitionContexts {
         if self.reload.is_some() && !self.seeded.is(PartitionFault::ResumesDuringReload) {
             return;
         }
-        let forgets = self.seeded.is(PartitionFault::ResumesWhenEmpty);
-        let is_full = self.is_full();
-        let resumed = self.each_active(|_, context| {
+        let late = self.seeded.is(PartitionFault::ResumesWhenEmpty);
+        let limit = if late { 1 } else { self.limit() };
+        let resumed = self.active_that(|_, context| {
             let ours = context.standing == Standing::Assigned;
-            let resumes = ours && context.paused && !is_full(context);
-            let resumes = resumes && !(forgets && context.pending() > 0);
+            let resumes = ours && context.paused && context.pending() < limit;
             context.paused &= !resumes;
             resumes
         });
         self.act_unless_empty(resumed, ContextAction::Resume);
     }
 
-    fn is_full(&self) -> impl Fn(&Context) -> bool + use<> {
-        let limit = u64::from(self.max_pending_records.get());
-        let limit = limit + u64::from(self.seeded.is(PartitionFault::FullAboveTheLimit));
-        move |context| context.pending() >= limit
+    /// The active partitions for which `does` was done.
+    fn active_that(
+        &mut self,
+        mut does: impl FnMut(PartitionId, &mut Context) -> bool,
+    ) -> Vec<PartitionId> {
+        let mut found = Vec::new();
+        for partition in &self.active {
+            if let Some(context) = at(&mut self.contexts, *partition)
+                && does(*partition, context)
+            {
+                found.push(*partition);
+            }
+        }
+        found
     }
 
     pub(super) fn reload(&mut self) {
@@ -130,19 +120,17 @@ impl PartitionContexts {
 
     pub(super) fn commit(&mut self) {
         let mut commits = Vec::new();
-        self.each_active(|partition, context| {
-            let ours = context.standing != Standing::Revoked;
-            if let Some(offset) = context.uncommitted()
-                && ours
+        for partition in self.active.drain(..) {
+            let Some(context) = at(&mut self.contexts, partition) else { continue };
+            if context.standing != Standing::Revoked
                 && context.commit == CommitState::Idle
+                && let Some(offset) = context.uncommitted()
             {
                 context.commit = CommitState::InFlight;
                 context.committed = Some(offset);
                 commits.push(Commit { partition, epoch: context.epoch(), offset });
             }
-            false
-        });
-        self.active.clear();
+        }
         self.act_unless_empty(commits, ContextAction::Commit);
     }
 }

@@ -51,12 +51,14 @@ impl Window {
     /// [`end_offset`](Self::end_offset).
     pub(super) fn add(&mut self, offsets: &[u64]) -> u64 {
         let first = self.added;
-        for offset in offsets {
-            if self.end_offset() != Some(*offset) {
-                self.runs.push_back(Run { first: self.added, offset: *offset });
+        let mut end = self.end_offset();
+        for (number, offset) in (first..).zip(offsets) {
+            if end != Some(*offset) {
+                self.runs.push_back(Run { first: number, offset: *offset });
             }
-            self.added += 1;
+            end = Some(offset.saturating_add(1));
         }
+        self.added += offsets.len() as u64;
         self.drop_old_runs();
         let words = self.added.div_ceil(WORD) - self.passed / WORD;
         self.done.resize(words as usize, 0);

@@ -310,7 +310,14 @@ impl Model for WiderModel {
 
     fn properties(&self) -> Vec<Property<Self>> {
         vec![
-            Property::<Self>::always(BOUND, |_, state| state.keeps_the_bound()),
+            Property::<Self>::always(spec::LIMIT, |_, state| {
+                let limit = state.machine.max_pending_records().get().into();
+                state.client.assigned().into_iter().all(|p| state.client.counted(p) <= limit)
+            }),
+            Property::<Self>::always(COUNTED, |_, state| {
+                let pending = |p| state.machine.pending(PartitionId(p));
+                state.client.assigned().into_iter().all(|p| state.client.counted(p) <= pending(p))
+            }),
             Property::<Self>::always(spec::CONTEXTS, |_, state| {
                 let assigned = state.client.assigned();
                 assigned.into_iter().all(|p| state.machine.standing(PartitionId(p)).is_some())
@@ -366,7 +373,7 @@ impl Model for WiderModel {
     }
 }
 
-const BOUND: &str = "pending records of a partition never exceed its limit, and all of them count";
+const COUNTED: &str = "every record that is taken and not complete is pending";
 pub(super) const COMMITS: &str = "what is committed never passes an incomplete record";
 pub(super) const TOUCHES: &str =
     "after a revoke, nothing touches the partition until it is assigned anew";
@@ -378,13 +385,3 @@ const RESUMES: &str = "a paused partition below its limit with no reload request
 const ENDS: &str = "a reload ends, and the last one requested is in force";
 const ANSWERED: &str = "a revoke is answered";
 const COMMITTED: &str = "what is complete is committed";
-
-impl WiderState {
-    fn keeps_the_bound(&self) -> bool {
-        let limit = u64::from(self.machine.max_pending_records().get());
-        self.client.assigned().into_iter().all(|p| {
-            let incomplete = self.client.counted(p);
-            incomplete <= limit && incomplete <= self.machine.pending(PartitionId(p))
-        })
-    }
-}
