@@ -1,5 +1,6 @@
 //! An input of your own, written against `lockgate-core` alone: it counts up to a number, and gives
-//! every step again after a crash. Run it with `cargo run -p lockgate-core --example custom_input`.
+//! every step again after a crash. Run it with `cargo run -p lockgate-core --example custom_input`. That it
+//! keeps every rule of the protocol is tested with `lockgate-conformance`.
 
 use std::sync::{Arc, Mutex};
 
@@ -10,8 +11,8 @@ use lockgate_core::{
 use serde_json::Value as JsonValue;
 
 /// Gives the numbers from 0 up to `end`, one record each.
-struct Counter {
-    end: u64,
+pub(crate) struct Counter {
+    pub(crate) end: u64,
 }
 
 impl InputEndpoint for Counter {
@@ -25,8 +26,11 @@ impl InputEndpoint for Counter {
         consumer: Arc<dyn InputConsumer>,
         resume: Option<JsonValue>,
     ) -> Result<Box<dyn InputReader>, EndpointError> {
-        let next = resume.and_then(|seek| seek.as_u64()).unwrap_or(0);
-        let place = Mutex::new(Place { next, buffered: next, ended: false, closed: false });
+        // A position that is not understood is refused, never taken for the beginning.
+        let refuse = |seek| EndpointError::Data(format!("counter: {seek} is no position"));
+        let next = resume.map_or(Ok(0), |seek| seek.as_u64().ok_or_else(|| refuse(seek)))?;
+        let place = Place { next, buffered: next, running: false, ended: false, closed: false };
+        let place = Mutex::new(place);
         Ok(Box::new(CounterReader { end: self.end, consumer, place }))
     }
 }
@@ -41,6 +45,7 @@ struct CounterReader {
 struct Place {
     next: u64,
     buffered: u64,
+    running: bool,
     ended: bool,
     closed: bool,
 }
@@ -59,11 +64,18 @@ impl CounterReader {
 
     /// Announces as much as it may hold. (A real source reads on a thread of its own.)
     fn fill(&self, place: &mut Place) {
-        let room = self.consumer.limits().max_queued_records - (place.buffered - place.next);
-        let more = room.min(self.end - place.buffered);
-        place.buffered += more;
-        self.consumer.buffered(BufferSize { records: more, bytes: more * 8 });
-        if place.buffered == self.end && !place.ended {
+        if !place.running || place.ended {
+            return;
+        }
+        let limits = self.consumer.limits();
+        // A record larger than the limit may be held alone.
+        let most = limits.max_queued_records.min((limits.max_queued_bytes / 8).max(1));
+        let more = (most - (place.buffered - place.next)).min(self.end - place.buffered);
+        if more > 0 {
+            place.buffered += more;
+            self.consumer.buffered(BufferSize { records: more, bytes: more * 8 });
+        }
+        if place.buffered == self.end {
             place.ended = true;
             self.consumer.eoi();
         }
@@ -74,8 +86,8 @@ impl InputReader for CounterReader {
     fn request(&self, command: InputReaderCommand) {
         let place = &mut *self.place.lock().expect("no panic while locked");
         match command {
-            InputReaderCommand::Extend => self.fill(place),
-            InputReaderCommand::Pause => {}
+            InputReaderCommand::Extend => place.running = true,
+            InputReaderCommand::Pause => place.running = false,
             InputReaderCommand::Queue { .. } => {
                 let from = place.next;
                 place.next = place.buffered.min(from + self.consumer.max_batch_size() as u64);
@@ -90,8 +102,9 @@ impl InputReader for CounterReader {
                 self.consumer.buffered(batch.size());
                 self.consumer.replayed(vec![batch]);
             }
-            InputReaderCommand::Disconnect => place.closed = true,
+            InputReaderCommand::Disconnect => (place.running, place.closed) = (false, true),
         }
+        self.fill(place);
     }
 
     fn is_closed(&self) -> bool {

@@ -147,17 +147,19 @@ pub enum ProtocolError {
 }
 
 /// The protocol with one reader: its state, what it holds, and what it promised.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ReaderProtocol {
     reader: String,
     promised: FaultTolerance,
     limits: QueueLimits,
     state: ReaderState,
     held: BufferSize,
-    /// Whether the last `Queue` allowed the reader to stop at a good position, and so to give nothing.
+    /// Whether the unanswered `Queue` allows the reader to stop at a good position, and so to give nothing.
     checkpoint_requested: bool,
     ended: bool,
     failed: bool,
+    /// Whether an answer was owed when the reader was disconnected: it may still come.
+    owed: bool,
 }
 
 impl ReaderProtocol {
@@ -172,6 +174,7 @@ impl ReaderProtocol {
             checkpoint_requested: false,
             ended: false,
             failed: false,
+            owed: false,
         }
     }
 
@@ -217,6 +220,7 @@ impl ReaderProtocol {
     pub fn send(&mut self, command: &InputReaderCommand) -> Result<(), ProtocolError> {
         use InputReaderCommand as C;
         use ReaderState as S;
+        let owed = self.unanswered();
         self.state = match (self.state, command) {
             (S::New | S::Replaying { answered: true }, C::Replay { .. })
                 if self.promised == FaultTolerance::ExactlyOnce =>
@@ -232,8 +236,10 @@ impl ReaderProtocol {
             (_, C::Disconnect) => S::Gone,
             _ => return Err(self.command_error(command)),
         };
-        if let C::Queue { checkpoint_requested } = command {
-            self.checkpoint_requested = *checkpoint_requested;
+        match command {
+            C::Queue { checkpoint_requested } => self.checkpoint_requested = *checkpoint_requested,
+            C::Disconnect => self.owed = owed,
+            _ => {}
         }
         Ok(())
     }
@@ -267,8 +273,10 @@ impl ReaderProtocol {
     /// # Errors
     /// If it was not asked, or announced another amount.
     pub fn replayed(&mut self, given: BufferSize) -> Result<(), ProtocolError> {
-        if self.state != (ReaderState::Replaying { answered: false }) {
-            return Err(self.answer_error("replayed"));
+        match self.state {
+            ReaderState::Replaying { answered: false } => {}
+            ReaderState::Gone if std::mem::take(&mut self.owed) => return Ok(()),
+            _ => return Err(self.answer_error("replayed")),
         }
         if given != self.held {
             return Err(self.count_error(given));
@@ -286,6 +294,7 @@ impl ReaderProtocol {
         let state = match self.state {
             ReaderState::Running { queued: true } => ReaderState::Running { queued: false },
             ReaderState::Paused { queued: true } => ReaderState::Paused { queued: false },
+            ReaderState::Gone if std::mem::take(&mut self.owed) => return Ok(()),
             _ => return Err(self.answer_error("extended")),
         };
         let rest = self.held.minus(given).filter(|rest| rest.records > 0 || rest.bytes == 0);
@@ -309,6 +318,7 @@ impl ReaderProtocol {
             });
         }
         (self.held, self.state) = (rest, state);
+        self.checkpoint_requested = false;
         Ok(())
     }
 
@@ -491,6 +501,21 @@ mod tests {
         input orders: the reader reported `buffered` after the end of its input
         input orders: the reader died while it was running, without reporting an error
         ");
+    }
+
+    /// A reader may finish what it was doing when it was disconnected, once.
+    #[test]
+    fn what_comes_after_disconnect_is_ignored() {
+        let mut protocol = new(FaultTolerance::ExactlyOnce);
+        protocol.send(&C::Extend).unwrap();
+        protocol.send(&QUEUE).unwrap();
+        protocol.send(&C::Disconnect).unwrap();
+        protocol.buffered(size(3, 3)).unwrap();
+        protocol.eoi().unwrap();
+        let seek = Resume::Seek { seek: 1.into() };
+        protocol.extended(size(1, 1), &seek).unwrap();
+        assert!(protocol.extended(size(1, 1), &seek).is_err(), "nobody asked twice");
+        protocol.closed().unwrap();
     }
 
     #[test]

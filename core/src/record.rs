@@ -99,7 +99,7 @@ impl<'a> Headers<'a> {
 }
 
 /// An amount of buffered input.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct BufferSize {
     /// Number of records.
     pub records: u64,
@@ -128,7 +128,7 @@ impl BufferSize {
 
 /// How much a reader may hold that has not been handed over yet. Both are hard bounds; a single record
 /// larger than `max_queued_bytes` is the only thing that may be held beyond it, and then alone.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct QueueLimits {
     /// Largest number of buffered records.
     pub max_queued_records: u64,

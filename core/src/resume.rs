@@ -3,7 +3,7 @@
 use serde_json::Value as JsonValue;
 
 /// How much of its input a reader can promise to give again after a crash. Ordered: more is greater.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum FaultTolerance {
     /// Nothing: after a crash the input starts over or goes on wherever it is.
     None,
