@@ -1,5 +1,7 @@
 //! Why a pipeline could not be started or did not end well.
 
+use std::sync::Arc;
+
 use lockgate_core::EndpointError;
 
 use crate::sequence::Failure;
@@ -89,7 +91,10 @@ pub struct Divergence {
 
 impl Error {
     /// Gives names to what the machine knows by number.
-    pub(crate) fn named(failure: Failure, inputs: &[String]) -> Self {
+    pub(crate) fn named(failure: Arc<Failure>, inputs: &[String]) -> Self {
+        let failure = Arc::try_unwrap(failure);
+        // Whoever ends a run lets go of the reason.
+        let failure = failure.unwrap_or_else(|shared| Failure::Bug(format!("{shared:?}")));
         match failure {
             Failure::Input { input, error } => Error::Input { input: inputs[input].clone(), error },
             Failure::Protocol(error) => Error::Protocol(error),

@@ -22,7 +22,7 @@ pub use error::Error;
 pub use pipeline::{Delivery, Input, NamedOutput, OnStall, Pipeline, Settings};
 pub use sequence::{
     Action, Checkpoint, CheckpointStage, Event, Failure, JournalPart, JournaledStep, Notice,
-    Outcome, PauseReason, Sequence, SequenceInput, SequenceSettings,
+    Outcome, PauseReason, Sequence, SequenceFault, SequenceInput, SequenceSettings,
 };
 pub use state::{Inspection, NamedPart, NamedStep, Owner, State, StateError, StoredCheckpoint};
 pub use status::{InputStatus, OutputStatus, Phase, Status};

@@ -11,10 +11,12 @@
 mod checkpoint;
 mod ending;
 mod event;
+mod fault;
 mod flight;
 mod input;
 #[cfg(test)]
 mod schedules;
+mod shape;
 mod step;
 #[cfg(test)]
 mod tests;
@@ -31,6 +33,7 @@ use serde_json::Value as JsonValue;
 pub use checkpoint::CheckpointStage;
 use ending::Ending;
 pub use event::{Action, Checkpoint, Event, Failure, JournalPart, JournaledStep, Notice, Outcome};
+pub use fault::SequenceFault;
 use flight::Flight;
 use input::Input;
 pub use input::PauseReason;
@@ -72,7 +75,7 @@ pub struct SequenceSettings {
 const MAX_STEPS_IN_FLIGHT: usize = 8;
 
 /// The sequencing machine of one run.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Sequence {
     settings: SequenceSettings,
     inputs: Vec<Input>,
@@ -92,14 +95,19 @@ pub struct Sequence {
     barriers: BTreeSet<usize>,
     /// Since when something is buffered that no step has taken.
     held_since: Option<Duration>,
+    /// Since when those that stay where they are, for the sake of a checkpoint, do so: another reader at a
+    /// barrier moved then, or they were asked all the same.
+    staying_since: Duration,
     /// How many of outputs and journal wait for space on a disk.
     blocked: usize,
     /// When an orderly stop must have ended.
     stop_deadline: Option<Duration>,
     actions: VecDeque<Action>,
+    #[cfg(debug_assertions)]
+    fault: Option<SequenceFault>,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 enum Phase {
     Replaying {
         steps: VecDeque<JournaledStep>,
@@ -145,9 +153,12 @@ impl Sequence {
             holding: BTreeSet::new(),
             barriers: BTreeSet::new(),
             held_since: None,
+            staying_since: now,
             blocked: 0,
             stop_deadline: None,
             actions: VecDeque::new(),
+            #[cfg(debug_assertions)]
+            fault: None,
         };
         if level == FaultTolerance::ExactlyOnce {
             let steps = VecDeque::new();
@@ -179,8 +190,10 @@ impl Sequence {
                 let may_cut = self.checkpoint != CheckpointStage::ClearingBarriers
                     || self.holding.iter().any(|input| !self.inputs[*input].has_barriers);
                 let cut = self.cut_due().filter(|_| may_cut && self.can_form());
+                let stay = self.staying().next().map(|_| self.stay_due());
+                let stay = stay.filter(|_| self.can_form());
                 let checkpoint = self.checkpoint_is_useful().then_some(self.checkpoint_due);
-                cut.into_iter().chain(checkpoint).min()
+                cut.into_iter().chain(stay).chain(checkpoint).min()
             }
             _ => None,
         };
@@ -270,7 +283,9 @@ impl Sequence {
                 let given = size(&batches);
                 let checked = self.inputs[input].protocol.extended(given, &resume);
                 if self.believe(now, checked) {
-                    if self.inputs[input].protocol.held().records == 0 {
+                    let rest = self.inputs[input].protocol.held().records;
+                    self.inputs[input].stopped = given.records == 0 && rest > 0;
+                    if rest == 0 || self.has(SequenceFault::RestForgotten) {
                         self.holding.remove(&input);
                     }
                     self.answered(input, batches, Some(resume));
@@ -292,16 +307,22 @@ impl Sequence {
                 self.believe(now, closed);
             }
             Event::JournalLoaded { steps: loaded } => {
+                let half = self.has(SequenceFault::JournalHalfLoaded);
                 if let Phase::Replaying { steps, loading, complete, .. } = &mut self.phase {
                     *loading = false;
-                    *complete = loaded.is_empty();
+                    *complete = loaded.is_empty() || half;
                     steps.extend(loaded);
                 }
             }
             Event::Hashed { step, digests } => match self.flight.hashed(step, &digests) {
-                Ok(Some(step)) => self.act(Action::Journal(step)),
+                Ok(Some(step)) => {
+                    if self.has(SequenceFault::WriteBeforeJournal) {
+                        self.flight.journaled(step.step);
+                    }
+                    self.act(Action::Journal(step));
+                }
                 Ok(None) => {}
-                Err(failure) => self.done(Outcome::Failed(failure)),
+                Err(failure) => self.done(Outcome::failed(failure)),
             },
             Event::Journaled { through } => self.flight.journaled(through),
             Event::Stepped { step } => self.flight.stepped(step),
@@ -336,7 +357,7 @@ impl Sequence {
                     self.end();
                 }
             }
-            Event::Broken { failure } => self.done(Outcome::Failed(failure)),
+            Event::Broken { failure } => self.done(Outcome::failed(failure)),
             Event::PauseRequested { input } => self.pause(now, input, PauseReason::User),
             Event::ResumeRequested { input } => self.resume(now, input, PauseReason::User),
             Event::CheckpointRequested => self.checkpoint_requested = true,
@@ -356,6 +377,8 @@ impl Sequence {
         if self.inputs[input].answered() {
             self.act(Action::Notify(Notice::Answered { input }));
         }
+        let doubled = self.has(SequenceFault::PartDoubled);
+        let batches = if doubled { [&batches[..], &batches].concat() } else { batches };
         // After a failure the step under way is given up; a late answer has no place.
         if let Some(forming) = &mut self.forming
             && forming.missing.remove(&input)
@@ -395,7 +418,9 @@ impl Sequence {
                 self.fail(now, Failure::Stalled { input, silent });
             }
         }
-        if self.stop_deadline.is_some_and(|deadline| deadline <= now) {
+        if self.stop_deadline.is_some_and(|deadline| deadline <= now)
+            && !self.has(SequenceFault::StopNeverLate)
+        {
             let outcome = match self.take_ending() {
                 Some(Ending::Failed(failure)) => Outcome::Failed(failure),
                 _ => Outcome::StoppedLate,
@@ -433,7 +458,7 @@ impl Sequence {
             return true;
         }
         if matches!(self.phase, Phase::Running)
-            && self.flight.is_empty()
+            && (self.flight.is_empty() || self.has(SequenceFault::EndsTooEarly))
             && self.holding.is_empty()
             && self.inputs.iter().all(Input::is_done)
             && self.barriers.is_empty()
@@ -454,6 +479,9 @@ impl Sequence {
             );
             if idle && self.inputs[input].pauses.is_empty() {
                 self.send(now, input, InputReaderCommand::Extend);
+                if self.has(SequenceFault::ExtendedTwice) {
+                    self.act(Action::Send { input, command: InputReaderCommand::Extend });
+                }
             }
         }
     }
@@ -461,7 +489,8 @@ impl Sequence {
     fn pause(&mut self, now: Duration, input: usize, reason: PauseReason) {
         let Some(paused) = self.inputs.get_mut(input) else { return };
         paused.pauses.insert(reason);
-        if matches!(paused.protocol.state(), ReaderState::Running { .. }) {
+        let runs = matches!(paused.protocol.state(), ReaderState::Running { .. });
+        if runs || reason == PauseReason::Backpressure && self.has(SequenceFault::PausedTwice) {
             self.send(now, input, InputReaderCommand::Pause);
         }
     }
@@ -480,7 +509,9 @@ impl Sequence {
             Phase::Stopping { ending: Ending::Stopped } => self.barriers.contains(&input),
             _ => false,
         };
-        if waits && wanted && self.inputs[input].pauses.is_empty() {
+        let free =
+            self.inputs[input].pauses.is_empty() || self.has(SequenceFault::PauseReasonsMixed);
+        if waits && wanted && free {
             self.send(now, input, InputReaderCommand::Extend);
         }
     }
@@ -499,7 +530,7 @@ impl Sequence {
             // Never sent: the machine itself is wrong.
             Err(error) => {
                 self.phase = Phase::Done;
-                self.act(Action::Done(Outcome::Failed(Failure::Bug(error.to_string()))));
+                self.act(Action::Done(Outcome::failed(Failure::Bug(error.to_string()))));
             }
         }
     }

@@ -1,9 +1,4 @@
-//! What every part of lockgate agrees on: records, the input-reader protocol, resume points, and the
-//! small traits that sources, circuits and destinations implement.
-//!
-//! Nothing here touches a file, a socket, a clock, a thread or a random number: time and bytes come in
-//! as arguments. A source for your own system needs this crate alone; see [`InputEndpoint`] for the way
-//! in and [`MemoryInput`] for the smallest complete reader.
+#![doc = include_str!("../README.md")]
 
 mod batch;
 mod circuit;

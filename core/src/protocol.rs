@@ -156,6 +156,8 @@ pub struct ReaderProtocol {
     held: BufferSize,
     /// Whether the unanswered `Queue` allows the reader to stop at a good position, and so to give nothing.
     checkpoint_requested: bool,
+    /// Whether the last answer was a barrier, and a better one was promised for the end.
+    at_barrier: bool,
     ended: bool,
     failed: bool,
     /// Whether an answer was owed when the reader was disconnected: it may still come.
@@ -172,6 +174,7 @@ impl ReaderProtocol {
             state: ReaderState::New,
             held: BufferSize::ZERO,
             checkpoint_requested: false,
+            at_barrier: false,
             ended: false,
             failed: false,
             owed: false,
@@ -211,6 +214,11 @@ impl ReaderProtocol {
                 | ReaderState::Running { queued: true }
                 | ReaderState::Paused { queued: true }
         )
+    }
+
+    /// Whether it has handed over everything up to the end of its input, and can come back to where it stands.
+    pub fn has_nothing_left(&self) -> bool {
+        self.ended && self.held == BufferSize::ZERO && !self.at_barrier
     }
 
     /// Records that `command` is about to be sent.
@@ -318,6 +326,7 @@ impl ReaderProtocol {
             });
         }
         (self.held, self.state) = (rest, state);
+        self.at_barrier = resume.is_barrier() && self.promised > FaultTolerance::None;
         self.checkpoint_requested = false;
         Ok(())
     }
@@ -347,7 +356,7 @@ impl ReaderProtocol {
     /// # Errors
     /// If it had no reason to be.
     pub fn closed(&self) -> Result<(), ProtocolError> {
-        let drained = self.ended && self.held == BufferSize::ZERO && !self.unanswered();
+        let drained = self.has_nothing_left() && !self.unanswered();
         if drained || self.failed || self.state == ReaderState::Gone {
             return Ok(());
         }
@@ -503,6 +512,133 @@ mod tests {
         ");
     }
 
+    /// A running reader that has announced three records of a byte each and was sent `command`.
+    fn queued(level: FaultTolerance, command: C) -> ReaderProtocol {
+        let mut protocol = new(level);
+        protocol.send(&C::Extend).unwrap();
+        protocol.buffered(size(3, 3)).unwrap();
+        protocol.send(&command).unwrap();
+        protocol
+    }
+
+    const FOR_A_CHECKPOINT: C = C::Queue { checkpoint_requested: true };
+
+    fn seek() -> Resume {
+        Resume::Seek { seek: 1.into() }
+    }
+
+    #[test]
+    fn what_is_known_of_a_reader() {
+        let mut protocol = queued(FaultTolerance::AtLeastOnce, QUEUE);
+        assert_eq!(protocol.reader(), "orders");
+        assert!(protocol.unanswered());
+        assert_eq!(protocol.held(), size(3, 3));
+        protocol.extended(size(2, 2), &seek()).unwrap();
+        assert!(!protocol.unanswered());
+        assert_eq!(protocol.held(), size(1, 1));
+        assert!(!protocol.ended() && !protocol.failed());
+        protocol.eoi().unwrap();
+        protocol.fatal();
+        assert!(protocol.ended() && protocol.failed());
+        let mut protocol = new(FaultTolerance::ExactlyOnce);
+        protocol.send(&replay()).unwrap();
+        assert!(protocol.unanswered());
+        protocol.replayed(size(0, 0)).unwrap();
+        assert!(!protocol.unanswered());
+    }
+
+    /// A paused reader still hands over what it holds.
+    #[test]
+    fn a_paused_reader_is_drained() {
+        let mut protocol = queued(FaultTolerance::AtLeastOnce, C::Pause);
+        protocol.send(&QUEUE).unwrap();
+        protocol.extended(size(3, 3), &seek()).unwrap();
+        assert_eq!(protocol.state(), ReaderState::Paused { queued: false });
+    }
+
+    /// A reader that closed at a barrier could not be asked for a better place any more.
+    #[test]
+    fn a_reader_does_not_close_at_a_barrier() {
+        for (level, may) in [(FaultTolerance::None, true), (FaultTolerance::AtLeastOnce, false)] {
+            let mut protocol = queued(level, QUEUE);
+            protocol.extended(size(3, 3), &Resume::Barrier).unwrap();
+            protocol.eoi().unwrap();
+            assert_eq!(protocol.closed().is_ok(), may);
+        }
+    }
+
+    /// Bytes without records, or records without all of their bytes, do not add up.
+    #[test]
+    fn what_is_left_adds_up() {
+        for given in [size(3, 2), size(4, 3), size(2, 4)] {
+            let mut protocol = queued(FaultTolerance::AtLeastOnce, QUEUE);
+            let error = protocol.extended(given, &seek()).unwrap_err();
+            assert!(matches!(error, ProtocolError::Count { .. }), "{given:?}: {error}");
+        }
+        // Records may be empty.
+        let mut protocol = queued(FaultTolerance::AtLeastOnce, QUEUE);
+        protocol.extended(size(1, 3), &seek()).unwrap();
+    }
+
+    #[test]
+    fn nothing_is_an_answer_only_where_there_is_nothing_or_for_a_checkpoint() {
+        let answer = |command: C, resume: &Resume| {
+            queued(FaultTolerance::AtLeastOnce, command).extended(size(0, 0), resume)
+        };
+        answer(FOR_A_CHECKPOINT, &seek()).unwrap();
+        for (command, resume) in [(QUEUE, seek()), (FOR_A_CHECKPOINT, Resume::Barrier)] {
+            let error = answer(command, &resume).unwrap_err();
+            assert!(matches!(error, ProtocolError::Nothing { .. }), "{error}");
+        }
+        // What a checkpoint allowed once is over with its answer.
+        let mut protocol = queued(FaultTolerance::AtLeastOnce, FOR_A_CHECKPOINT);
+        protocol.extended(size(1, 1), &seek()).unwrap();
+        protocol.send(&QUEUE).unwrap();
+        assert!(protocol.extended(size(0, 0), &seek()).is_err());
+        let mut empty = new(FaultTolerance::AtLeastOnce);
+        empty.send(&C::Extend).unwrap();
+        empty.send(&QUEUE).unwrap();
+        empty.extended(size(0, 0), &seek()).unwrap();
+    }
+
+    /// Each level against each answer, before the end of input and at it.
+    #[test]
+    fn no_position_is_weaker_than_promised() {
+        let replay = Resume::Replay { seek: 1.into(), replay: rmpv::Value::Nil };
+        let mut table = String::new();
+        for level in
+            [FaultTolerance::None, FaultTolerance::AtLeastOnce, FaultTolerance::ExactlyOnce]
+        {
+            for (place, given, ends) in
+                [("on the way", 1, false), ("nearly there", 1, true), ("at the end", 3, true)]
+            {
+                let may = |resume: &Resume| {
+                    let mut protocol = queued(level, QUEUE);
+                    if ends {
+                        protocol.eoi().unwrap();
+                    }
+                    protocol.extended(size(given, given), resume).is_ok()
+                };
+                let names =
+                    [("Barrier", Resume::Barrier), ("Seek", seek()), ("Replay", replay.clone())];
+                let may = names.into_iter().filter(|(_, resume)| may(resume));
+                let may: Vec<_> = may.map(|(name, _)| name).collect();
+                table += &format!("{level:?} {place}: {}\n", may.join(" "));
+            }
+        }
+        insta::assert_snapshot!(table, @r"
+        None on the way: Barrier Seek Replay
+        None nearly there: Barrier Seek Replay
+        None at the end: Barrier Seek Replay
+        AtLeastOnce on the way: Barrier Seek Replay
+        AtLeastOnce nearly there: Barrier Seek Replay
+        AtLeastOnce at the end: Seek Replay
+        ExactlyOnce on the way: Replay
+        ExactlyOnce nearly there: Replay
+        ExactlyOnce at the end: Replay
+        ");
+    }
+
     /// A reader may finish what it was doing when it was disconnected, once.
     #[test]
     fn what_comes_after_disconnect_is_ignored() {
@@ -534,6 +670,7 @@ mod tests {
         protocol.eoi().unwrap();
         assert!(protocol.closed().is_err());
         protocol.send(&QUEUE).unwrap();
+        assert!(protocol.closed().is_err());
         // A barrier at the very end would never clear.
         assert!(protocol.extended(size(2, 2), &Resume::Barrier).is_err());
         protocol.extended(size(2, 2), &Resume::Seek { seek: 2.into() }).unwrap();

@@ -4,6 +4,7 @@
 //! that shows it failing. Reading them in and printing what was found is all that happens here.
 
 mod architecture;
+mod checks;
 mod core_tree;
 mod graph;
 mod length;
@@ -57,6 +58,7 @@ pub(crate) fn run() -> Result<()> {
         ),
         ("the top folder holds what people expect", top_level::check(&repository)),
         ("ARCHITECTURE.md names paths that exist", architecture::check(&repository)),
+        ("each rule of the protocols has a check that exists", checks::check(&repository)),
         ("pure code asks nobody", purity::check(&repository)),
         ("files are short", length::check(&repository)),
         ("nothing is tied to one machine", machine::check(&repository)),

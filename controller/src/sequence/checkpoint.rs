@@ -6,7 +6,7 @@ use lockgate_core::FaultTolerance;
 use serde_json::Value as JsonValue;
 
 use super::ending::Ending;
-use super::{Action, Checkpoint, Phase, Sequence};
+use super::{Action, Checkpoint, Phase, Sequence, SequenceFault};
 
 /// How far a checkpoint has come. The stages follow each other in this order, and read as one sentence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,7 +66,9 @@ impl CheckpointStage {
 impl Sequence {
     /// Whether there is anything new that a checkpoint would cover.
     pub(super) fn checkpoint_is_useful(&self) -> bool {
-        self.checkpoint == CheckpointStage::Idle && self.last_step > self.checkpointed_step
+        self.checkpoint == CheckpointStage::Idle
+            && self.last_step > self.checkpointed_step
+            && !self.has(SequenceFault::CheckpointNeverDue)
     }
 
     /// Moves the checkpoint on if it can be moved.
@@ -82,6 +84,7 @@ impl Sequence {
                     _ => false,
                 };
                 if wanted {
+                    self.staying_since = now;
                     self.checkpoint.advance(CheckpointStage::ClearingBarriers);
                 }
                 wanted
@@ -91,7 +94,8 @@ impl Sequence {
                 let one_more = matches!(self.phase, Phase::Running)
                     && self.settings.level == FaultTolerance::ExactlyOnce
                     && !self.holding.is_empty();
-                if self.barriers.is_empty() && !(one_more && self.can_form()) {
+                let ignored = self.has(SequenceFault::BarrierIgnored);
+                if (self.barriers.is_empty() || ignored) && !(one_more && self.can_form()) {
                     self.checkpoint.advance(CheckpointStage::Draining);
                     return true;
                 }
@@ -108,7 +112,7 @@ impl Sequence {
                 false
             }
             CheckpointStage::Draining => {
-                if !self.flight.is_empty() {
+                if !self.flight.is_empty() && !self.has(SequenceFault::DrainingSkipped) {
                     return false;
                 }
                 self.checkpoint.advance(CheckpointStage::Preparing { step: self.last_step });

@@ -1,17 +1,18 @@
 //! How a run ends: in order where that is possible, with the reason either way.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use lockgate_core::{InputReaderCommand, ReaderState};
 
-use super::{Action, Failure, Outcome, Phase, Sequence};
+use super::{Action, Failure, Outcome, Phase, Sequence, SequenceFault};
 
 /// How a run that is about to end will end if nothing gets in the way.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) enum Ending {
     Completed,
     Stopped,
-    Failed(Failure),
+    Failed(Arc<Failure>),
 }
 
 impl Sequence {
@@ -21,14 +22,19 @@ impl Sequence {
         if self.is_stopping() {
             return;
         }
+        if self.has(SequenceFault::StopWithoutCheckpoint) {
+            return self.done(Outcome::Stopped);
+        }
         let failed = matches!(ending, Ending::Failed(_));
-        if self.is_replaying() || failed {
+        if (self.is_replaying() || failed) && !self.has(SequenceFault::FormingKept) {
             // A step that lacks a part does not exist: nothing of it is journaled or written.
             self.forming = None;
         }
         self.phase = Phase::Stopping { ending };
         for input in 0..self.inputs.len() {
-            let reads_on = !failed && self.barriers.contains(&input);
+            let reads_on = !failed
+                && self.barriers.contains(&input)
+                && !self.has(SequenceFault::BarrierPausedByStop);
             if matches!(self.inputs[input].protocol.state(), ReaderState::Running { .. })
                 && !reads_on
             {
@@ -38,16 +44,17 @@ impl Sequence {
     }
 
     pub(super) fn fail(&mut self, now: Duration, failure: Failure) {
+        let failed = Ending::Failed(Arc::new(failure));
         match &mut self.phase {
             // The failure during a stop is what people must know.
             Phase::Stopping { ending } | Phase::Ending { ending } => {
                 if !matches!(ending, Ending::Failed(_)) {
-                    *ending = Ending::Failed(failure);
+                    *ending = failed;
                 }
                 self.forming = None;
             }
-            Phase::Finishing => self.phase = Phase::Ending { ending: Ending::Failed(failure) },
-            _ => self.stop(now, Ending::Failed(failure)),
+            Phase::Finishing => self.phase = Phase::Ending { ending: failed },
+            _ => self.stop(now, failed),
         }
     }
 
@@ -63,7 +70,7 @@ impl Sequence {
             Some(Ending::Completed) => Outcome::Completed,
             Some(Ending::Stopped) => Outcome::Stopped,
             Some(Ending::Failed(failure)) => Outcome::Failed(failure),
-            None => Outcome::Failed(Failure::Bug("the run ended without a reason".into())),
+            None => Outcome::failed(Failure::Bug("the run ended without a reason".into())),
         };
         self.done(outcome);
     }

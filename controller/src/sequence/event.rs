@@ -1,5 +1,6 @@
 //! What the sequencing machine is told and what it asks for.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use lockgate_core::{
@@ -123,7 +124,7 @@ pub enum Event {
 }
 
 /// What the driver has to do.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub enum Action {
     /// Send a command to a reader. The protocol allows it.
     Send {
@@ -238,16 +239,23 @@ pub enum Notice {
 }
 
 /// How a run ended.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub enum Outcome {
     /// All input was read and written; the last checkpoint covers it.
     Completed,
-    /// Stopped in order; the last checkpoint covers every step.
+    /// Stopped in order; the last checkpoint covers every step of this run. What a stop during a replay left
+    /// in the journal is replayed by the next.
     Stopped,
     /// Stopped when the grace time was over; the next start goes on from the last checkpoint.
     StoppedLate,
     /// Something failed. Where that was possible a last checkpoint was taken.
-    Failed(Failure),
+    Failed(Arc<Failure>),
+}
+
+impl Outcome {
+    pub(super) fn failed(failure: Failure) -> Self {
+        Outcome::Failed(Arc::new(failure))
+    }
 }
 
 /// Why a run failed.

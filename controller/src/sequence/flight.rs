@@ -8,14 +8,14 @@ use super::{Failure, JournalPart, JournaledStep};
 
 /// **Invariant:** a step is given out to be written only after its journal entry is durable (and, for a
 /// replayed one, found equal), the circuit is done with it, and every step before it was given out.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Flight {
     steps: VecDeque<Flying>,
     bytes: u64,
 }
 
 /// How far a step is on the way to being safe to show.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) enum Proof {
     /// It goes into the journal with the hashes of its parts.
     Journal(Vec<JournalPart>),
@@ -27,13 +27,13 @@ pub(super) enum Proof {
     Given,
 }
 
-#[derive(Debug)]
-struct Flying {
+#[derive(Clone, Debug)]
+pub(super) struct Flying {
     number: u64,
-    bytes: u64,
-    proof: Proof,
-    stepped: bool,
-    writing: bool,
+    pub(super) bytes: u64,
+    pub(super) proof: Proof,
+    pub(super) stepped: bool,
+    pub(super) writing: bool,
 }
 
 impl Flight {
@@ -124,6 +124,10 @@ impl Flight {
             Some(Proof::Journal(parts) | Proof::Compare(parts)) => parts.len(),
             _ => 0,
         }
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Flying> {
+        self.steps.iter()
     }
 
     pub(super) fn len(&self) -> usize {

@@ -9,7 +9,7 @@ use serde_json::Value as JsonValue;
 use super::SequenceInput;
 
 /// Why an input is paused. It runs when no reason is left.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum PauseReason {
     /// Somebody asked for it.
     User,
@@ -17,13 +17,15 @@ pub enum PauseReason {
     Backpressure,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Input {
     pub(super) protocol: ReaderProtocol,
     pub(super) seek: Option<JsonValue>,
     pub(super) pauses: BTreeSet<PauseReason>,
     /// Whether it has ever stood at a barrier.
     pub(super) has_barriers: bool,
+    /// Whether it has just given nothing of what it holds, so as to be where resuming is cheap.
+    pub(super) stopped: bool,
     pub(super) stalled: bool,
     limits: QueueLimits,
     /// When the last `Replay` or `Queue` was sent.
@@ -37,6 +39,7 @@ impl Input {
             seek: input.seek,
             pauses: BTreeSet::new(),
             has_barriers: false,
+            stopped: false,
             stalled: false,
             limits: input.limits,
             asked_at: Duration::ZERO,

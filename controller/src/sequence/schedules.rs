@@ -7,7 +7,7 @@ use lockgate_core::{
     BatchBuilder, EndpointError, MemoryInput, MemoryRecord, NewRecord, PartDigest, Partition,
 };
 
-use super::tests::{Disk, LIMITS, Rig, SECOND, letters, settings};
+use super::tests::{Disk, LIMITS, Rig, SECOND, failure, letters, settings};
 use super::*;
 
 /// The machine alone: the test is its readers, and as far as it likes everything else.
@@ -143,7 +143,7 @@ fn a_failed_run_does_not_go_on_behind_a_record_that_it_dropped() {
     bare.finish(1);
     let (checkpoints, outcome) = bare.settle();
     assert_eq!(checkpoints, [], "a barrier has no position to go on from");
-    assert!(matches!(outcome, Some(Outcome::Failed(Failure::Input { input: 1, .. }))));
+    assert!(matches!(failure(&outcome), Some(Failure::Input { input: 1, .. })));
 }
 
 /// The reader at the barrier was asked a second time while it still owed an answer, and the input's
@@ -155,7 +155,7 @@ fn the_error_of_an_input_is_what_people_see_although_another_stands_at_a_barrier
     bare.extended(0, 1, Resume::Barrier);
     bare.finish(1);
     let (_, outcome) = bare.settle();
-    assert!(matches!(outcome, Some(Outcome::Failed(Failure::Input { input: 1, .. }))));
+    assert!(matches!(failure(&outcome), Some(Failure::Input { input: 1, .. })));
 }
 
 /// A record buffered while a step formed, and taken by it, left its deadline behind: the driver spun.
@@ -212,9 +212,7 @@ fn a_reader_that_ends_at_a_barrier_breaks_the_protocol() {
             bare.extended(0, 0, Resume::Barrier);
         }
         let (_, outcome) = bare.settle();
-        let Some(Outcome::Failed(Failure::Protocol(error))) = outcome else {
-            panic!("{outcome:?}")
-        };
+        let Some(Failure::Protocol(error)) = failure(&outcome) else { panic!("{outcome:?}") };
         assert!(matches!(error, ProtocolError::Resume { given: "barrier", .. }), "{error}");
     }
 }
@@ -330,7 +328,7 @@ fn an_empty_answer_breaks_the_protocol() {
     bare.extended(0, 0, replay(0));
     let (_, outcome) = bare.settle();
     let nothing = |error: &ProtocolError| matches!(error, ProtocolError::Nothing { .. });
-    assert!(matches!(&outcome, Some(Outcome::Failed(Failure::Protocol(e))) if nothing(e)));
+    assert!(matches!(failure(&outcome), Some(Failure::Protocol(e)) if nothing(e)));
 }
 
 /// For a checkpoint a reader may stop where it stands, if resuming is cheapest there.
@@ -344,6 +342,26 @@ fn an_empty_answer_is_welcome_for_a_checkpoint() {
     assert!(outcome.is_none(), "{outcome:?}");
     assert_eq!(checkpoints[0].seeks, [Some(0.into())]);
     assert_eq!(bare.sequence.held(0).records, 1);
+}
+
+/// While another stood at a barrier, a reader that had stopped for the checkpoint was asked to stop for it
+/// again at once, gave nothing again, and so on: an empty step each time, as fast as the machine could go.
+#[test]
+fn a_reader_that_has_stopped_for_a_checkpoint_is_not_asked_to_stop_again() {
+    let mut bare = Bare::new(FaultTolerance::AtLeastOnce, 2);
+    bare.buffered(0, 3);
+    bare.extended(0, 3, Resume::Barrier);
+    bare.on(Event::CheckpointRequested);
+    bare.buffered(1, 3);
+    bare.actions();
+    bare.extended(1, 0, seek(0));
+    let queues = bare.actions().into_iter().filter_map(|action| match action {
+        Action::Send { input, command: InputReaderCommand::Queue { checkpoint_requested } } => {
+            Some((input, checkpoint_requested))
+        }
+        _ => None,
+    });
+    assert_eq!(queues.collect::<Vec<_>>(), [(1, false)], "it must give something now");
 }
 
 /// While one input stood at a barrier, every single record of the others became a step of its own.
@@ -379,6 +397,25 @@ fn what_stays_behind_for_a_checkpoint_does_not_make_the_steps_of_others_tiny() {
     assert!(bare.asked().is_empty());
     bare.buffered(2, 1);
     assert_eq!(bare.asked(), [2], "half of what it may hold");
+}
+
+/// A source that was idle at a barrier held up every other input that knew barriers, for as long as it was
+/// idle: they stayed where they were for the sake of a checkpoint that could not come.
+#[test]
+fn an_idle_source_at_a_barrier_does_not_hold_up_the_others() {
+    let mut bare = Bare::new(FaultTolerance::AtLeastOnce, 2);
+    for input in [0, 1] {
+        bare.buffered(input, 3);
+        bare.extended(input, 3, Resume::Barrier);
+    }
+    bare.on(Event::CheckpointRequested);
+    bare.buffered(0, 2);
+    bare.extended(0, 1, seek(4));
+    (1..=3).for_each(|step| bare.finish(step));
+    bare.actions();
+    assert_eq!(bare.sequence.next_deadline(), Some(2 * SECOND), "it stays for max_buffering_delay");
+    bare.at(2 * SECOND);
+    assert_eq!(bare.asked(), [0]);
 }
 
 /// A record that the steps of an input at a barrier left out once waited as long as these went on.

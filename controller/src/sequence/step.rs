@@ -11,11 +11,11 @@ use super::ending::Ending;
 use super::flight::Proof;
 use super::{
     Action, CheckpointStage, Failure, JournalPart, JournaledStep, MAX_STEPS_IN_FLIGHT, Notice,
-    Outcome, Phase, Sequence,
+    Outcome, Phase, Sequence, SequenceFault,
 };
 
 /// The step being formed.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Forming {
     /// What is replayed, or `None` for a new step.
     pub(super) journaled: Option<JournaledStep>,
@@ -58,7 +58,7 @@ impl Sequence {
         if step.step != self.last_step + 1 {
             let text =
                 format!("the journal goes from step {} to step {}", self.last_step, step.step);
-            return self.done(Outcome::Failed(Failure::Bug(text)));
+            return self.done(Outcome::failed(Failure::Bug(text)));
         }
         let missing = step.parts.iter().map(|part| part.input).collect();
         for part in &step.parts {
@@ -117,8 +117,12 @@ impl Sequence {
             Phase::Running if self.settings.level == FaultTolerance::ExactlyOnce => {
                 due.extend(&self.holding);
             }
-            // One that got away from a barrier stays where it is; one that knows none may go on.
+            // One that got away from a barrier stays where it is, as long as others move away from theirs;
+            // one that knows none may go on.
             Phase::Running => {
+                if self.stay_due() <= now {
+                    due.extend(self.staying());
+                }
                 let mut going_on = self.holding.clone();
                 going_on.retain(|input| !self.inputs[*input].has_barriers);
                 if self.step_is_due(now, &going_on) {
@@ -128,6 +132,21 @@ impl Sequence {
             _ => {}
         }
         due
+    }
+
+    /// The inputs that hold something and stay where they are, so that a checkpoint can be taken when others
+    /// have got away from their barriers too.
+    pub(super) fn staying(&self) -> impl Iterator<Item = usize> {
+        let clearing = self.checkpoint == CheckpointStage::ClearingBarriers
+            && matches!(self.phase, Phase::Running)
+            && !self.has(SequenceFault::HeldUpByBarrier);
+        let holding = self.holding.iter().copied().filter(move |_| clearing);
+        holding.filter(|input| self.inputs[*input].has_barriers && !self.barriers.contains(input))
+    }
+
+    /// Until when they stay at most: a source that is idle at a barrier must not hold up the others.
+    pub(super) fn stay_due(&self) -> Duration {
+        self.staying_since.saturating_add(self.settings.max_buffering_delay)
     }
 
     /// Whether it is time for a step of the inputs in `from`, which hold something.
@@ -144,8 +163,13 @@ impl Sequence {
         if asked.is_empty() {
             return false;
         }
-        let checkpoint_requested = self.checkpoint == CheckpointStage::ClearingBarriers;
+        if self.staying().any(|input| asked.contains(&input)) {
+            self.staying_since = now;
+        }
         for input in &asked {
+            // One that has stopped for the checkpoint already would give nothing again and again.
+            let checkpoint_requested = self.checkpoint == CheckpointStage::ClearingBarriers
+                && (!self.inputs[*input].stopped || self.has(SequenceFault::StoppedAskedAgain));
             self.send(now, *input, InputReaderCommand::Queue { checkpoint_requested });
         }
         // What is left out of this step still waits.
@@ -183,7 +207,9 @@ impl Sequence {
         let proof = match forming.journaled {
             Some(step) => {
                 for part in &step.parts {
-                    self.inputs[part.input].seek = Some(part.seek.clone());
+                    if !self.has(SequenceFault::ReplayedPositionLost) {
+                        self.inputs[part.input].seek = Some(part.seek.clone());
+                    }
                 }
                 Proof::Compare(step.parts)
             }
@@ -200,6 +226,9 @@ impl Sequence {
     }
 
     pub(super) fn take_position(&mut self, now: Duration, input: usize, resume: &Resume) {
+        if self.barriers.contains(&input) {
+            self.staying_since = now;
+        }
         if let Some(seek) = resume.seek() {
             self.barriers.remove(&input);
             self.inputs[input].seek = Some(seek.clone());

@@ -239,15 +239,16 @@ impl Rig {
             Action::Complete => self.push(Event::Completed),
             Action::Notify(notice) => self.line(format!("   {notice:?}")),
             Action::Done(outcome) => {
-                let text = match &outcome {
-                    Outcome::Failed(Failure::Protocol(error)) => format!("failed: {error}"),
-                    Outcome::Failed(Failure::Diverged { step, input, .. }) => {
+                self.outcome = Some(outcome);
+                let text = match failure(&self.outcome) {
+                    Some(Failure::Protocol(error)) => format!("failed: {error}"),
+                    Some(Failure::Diverged { step, input, .. }) => {
                         format!("failed: step {step} of {input} diverged")
                     }
-                    outcome => format!("{outcome:?}"),
+                    Some(failure) => format!("Failed({failure:?})"),
+                    None => format!("{:?}", self.outcome.as_ref().unwrap()),
                 };
                 self.line(format!("   done: {text}"));
-                self.outcome = Some(outcome);
             }
         }
     }
@@ -266,6 +267,14 @@ impl Rig {
         if self.outcome.is_none() {
             self.now = until;
         }
+    }
+}
+
+/// Why the run failed, if it did.
+pub(super) fn failure(outcome: &Option<Outcome>) -> Option<&Failure> {
+    match outcome {
+        Some(Outcome::Failed(failure)) => Some(failure),
+        _ => None,
     }
 }
 
@@ -340,7 +349,7 @@ fn a_stalled_reader_stops_the_run_if_that_is_the_policy() {
     rig.sequence.settings.stop_on_stall = true;
     rig.silent.insert(0);
     rig.run(60 * SECOND);
-    assert!(matches!(rig.outcome, Some(Outcome::Failed(Failure::Stalled { input: 0, .. }))));
+    assert!(matches!(failure(&rig.outcome), Some(Failure::Stalled { input: 0, .. })));
 }
 
 /// Nothing of a step may be seen before its journal entry is durable.
@@ -424,6 +433,6 @@ fn a_changed_source_stops_the_replay() {
     });
     let mut second = Rig::open(FaultTolerance::ExactlyOnce, &[("letters", input)], disk);
     second.run(60 * SECOND);
-    assert!(matches!(second.outcome, Some(Outcome::Failed(Failure::Diverged { step: 1, .. }))));
+    assert!(matches!(failure(&second.outcome), Some(Failure::Diverged { step: 1, .. })));
     assert!(second.disk.output.values().is_empty());
 }

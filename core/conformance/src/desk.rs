@@ -155,7 +155,7 @@ impl Desk {
     /// The reader was found closed.
     pub(crate) fn closed(&self) -> Result<(), Fault> {
         // A reader that has nothing left may close although a last Queue was sent meanwhile.
-        if self.protocol.ended() && self.protocol.held() == BufferSize::ZERO {
+        if self.protocol.has_nothing_left() {
             return Ok(());
         }
         let held = self.protocol.held();

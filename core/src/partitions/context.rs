@@ -134,6 +134,11 @@ impl Context {
         self.pending == 0 && committed
     }
 
+    #[cfg(test)]
+    pub(super) fn ended_epochs(&self) -> usize {
+        self.ended.len()
+    }
+
     /// For [`PartitionFault`](super::PartitionFault): the first record that is pending counts as complete.
     #[cfg(debug_assertions)]
     pub(super) fn complete_unasked(&mut self) {

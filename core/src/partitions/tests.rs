@@ -58,6 +58,12 @@ fn a_completed_prefix_is_committed() {
     }
     to(&mut contexts, Stage::Revoke);
     assert_eq!(actions(&mut contexts), [ContextAction::Commit(vec![commit(A, 1, 1)])]);
+    assert_eq!(contexts.watermark(A), Some(1));
+    // An answer to a commit that was never made, or of another epoch, says nothing.
+    contexts.commit_answered(commit(A, 1, 0), CommitOutcome::Failed);
+    contexts.commit_answered(commit(A, 2, 1), CommitOutcome::Failed);
+    to(&mut contexts, Stage::Revoke);
+    assert_eq!(actions(&mut contexts), []);
     contexts.commit_answered(commit(A, 1, 1), CommitOutcome::Done);
     parts.drain(..).for_each(|tickets| contexts.complete(tickets));
     to(&mut contexts, Stage::Revoke);
@@ -203,6 +209,41 @@ fn a_seek_begins_anew() {
     assert_eq!(actions(&mut contexts), [ContextAction::Commit(vec![commit(A, 2, 4)])]);
 }
 
+/// Epochs that have ended are kept for as long as their records are pending, and no longer.
+#[test]
+fn ended_epochs_are_dropped_when_they_are_empty() {
+    let mut contexts = contexts(10, &[A]);
+    let ended = |contexts: &PartitionContexts| contexts.context(A).unwrap().ended_epochs();
+    contexts.seek(A).unwrap();
+    assert_eq!(ended(&contexts), 0, "nothing was pending");
+    let mut first = contexts.add(A, &[5, 6]).unwrap();
+    contexts.seek(A).unwrap();
+    let second = contexts.add(A, &[5]).unwrap();
+    contexts.seek(A).unwrap();
+    contexts.complete(first.take_front(1));
+    contexts.complete(second);
+    to(&mut contexts, Stage::Add);
+    assert_eq!((ended(&contexts), contexts.pending(A)), (1, 1));
+    contexts.complete(first);
+    to(&mut contexts, Stage::Add);
+    assert_eq!((ended(&contexts), contexts.pending(A)), (0, 0));
+}
+
+/// Records of a lost partition held up a reload for ever.
+#[test]
+fn what_is_lost_does_not_count_for_a_reload() {
+    let mut contexts = contexts(10, &[A, B]);
+    contexts.add(A, &[0, 1]).unwrap();
+    let b = contexts.add(B, &[0]).unwrap();
+    contexts.request_reload(limit(5));
+    contexts.lose([A]);
+    to(&mut contexts, Stage::Commit);
+    assert!(contexts.reload_requested(), "a record of the other is pending");
+    contexts.complete(b);
+    to(&mut contexts, Stage::Commit);
+    assert!(!contexts.reload_requested());
+}
+
 /// A burst of reloads ends with the last one, which waits for every record, also of what is being revoked.
 #[test]
 fn a_reload_waits_for_everything_pending() {
@@ -214,10 +255,12 @@ fn a_reload_waits_for_everything_pending() {
     to(&mut contexts, Stage::Revoke);
     assert_eq!(actions(&mut contexts), [ContextAction::Pause(vec![B])]);
     assert_eq!(contexts.max_pending_records(), limit(10));
+    assert!(contexts.reload_requested() && contexts.is_paused(B) && !contexts.is_paused(A));
     contexts.complete(a);
     to(&mut contexts, Stage::Commit);
     assert_eq!(actions(&mut contexts), [ContextAction::Reload]);
     assert_eq!(contexts.max_pending_records(), limit(7));
+    assert!(!contexts.reload_requested());
     assert_eq!(contexts.standing(A), Some(Standing::Revoking), "it is not brought back to life");
     to(&mut contexts, Stage::Reload);
     let resumed = ContextAction::Resume(vec![B]);

@@ -74,25 +74,24 @@ pub enum Until {
 /// Explores every state of `model`.
 pub fn explore<M>(name: impl Into<String>, model: M, until: Until) -> Report
 where
-    M: Model + Send + Sync + 'static,
+    M: Model + Clone + Send + Sync + 'static,
     M::State: Clone + Debug + Hash + PartialEq + Send + Sync + 'static,
     M::Action: Clone + Debug + PartialEq + Send + Sync + 'static,
 {
     let started = Instant::now();
-    // One thread goes level by level, so a trace is a shortest one.
-    let checker = model.checker().threads(1);
     let finish = match until {
         // stateright would else stop as soon as every property is decided.
         Until::AllSeen => HasDiscoveries::AllOf(["every state was seen"].into()),
         Until::Broken => HasDiscoveries::AnyFailures,
     };
-    let checker = checker.finish_when(finish).spawn_bfs().join();
+    // One thread goes level by level.
+    let checker = model.clone().checker().threads(1).finish_when(finish).spawn_bfs().join();
     let mut found: HashMap<_, _> = checker.discoveries();
-    let verdicts = checker.model().properties().into_iter().map(|property| {
+    let verdicts = model.properties().into_iter().map(|property| {
         assert_eq!(property.expectation, Expectation::Always, "{}", property.name);
         let trace = found.remove(property.name).map(|path| {
-            let model = checker.model();
-            path.into_actions().iter().map(|action| model.format_action(action)).collect()
+            let actions = shortest(&model, property.name, path.into_actions());
+            actions.iter().map(|action| model.format_action(action)).collect()
         });
         Verdict { property: property.name, trace }
     });
@@ -103,5 +102,21 @@ where
         generated: checker.state_count(),
         depth: checker.max_depth(),
         elapsed: started.elapsed(),
+    }
+}
+
+/// stateright keeps the last way that it finds; this looks for shorter ones until there is none.
+fn shortest<M>(model: &M, property: &'static str, mut way: Vec<M::Action>) -> Vec<M::Action>
+where
+    M: Model + Clone + Send + Sync + 'static,
+    M::State: Clone + Debug + Hash + PartialEq + Send + Sync + 'static,
+    M::Action: Clone + Debug + PartialEq + Send + Sync + 'static,
+{
+    loop {
+        let checker = model.clone().checker().threads(1).target_max_depth(way.len() + 1);
+        let found = HasDiscoveries::AnyOf([property].into());
+        let checker = checker.finish_when(found).spawn_bfs().join();
+        let Some(shorter) = checker.discovery(property) else { return way };
+        way = shorter.into_actions();
     }
 }

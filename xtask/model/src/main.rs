@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use anyhow::{Result, bail};
 use clap::Parser;
-use lockgate_model::{SeedModel, Until, WiderModel, explore, spec::Spec};
+use lockgate_model::{SeedModel, Until, WiderModel, command_models, explore, spec::Spec};
 use stateright::Model;
 
 /// Explore every reachable state of the shipped state machines, and check what must hold in each.
@@ -76,9 +76,10 @@ fn entries(arguments: &Arguments) -> Vec<Entry> {
     let name = format!("specification: {partitions} partitions, limit {max_pending}");
     let mut entries = vec![Entry::new(name, seed)];
     let wider = if arguments.small { WiderModel::small() } else { WiderModel::full() };
-    entries.extend(
-        wider.into_iter().map(|(name, model)| Entry::new(format!("contexts: {name}"), model)),
-    );
+    let wider = wider.into_iter();
+    entries.extend(wider.map(|(name, model)| Entry::new(format!("contexts: {name}"), model)));
+    let command = command_models(!arguments.small).into_iter();
+    entries.extend(command.map(|(name, model)| Entry::new(format!("command: {name}"), model)));
     entries
 }
 
