@@ -5,6 +5,7 @@ use super::*;
 const ZERO: Duration = Duration::ZERO;
 const A: PartitionId = PartitionId(0);
 const B: PartitionId = PartitionId(1);
+const C: PartitionId = PartitionId(2);
 
 fn limit(n: u32) -> NonZeroU32 {
     NonZeroU32::new(n).unwrap()
@@ -51,6 +52,8 @@ fn a_poll_is_told_how_many_records_it_may_take() {
 fn a_completed_prefix_is_committed() {
     let mut contexts = contexts(10, &[A]);
     let mut first = contexts.add(A, &[0, 1, 2, 5, 6, 9]).unwrap();
+    assert_eq!((first.partition(), first.epoch(), first.len()), (A, 1, 6));
+    assert!(!first.is_empty());
     let mut parts: Vec<Tickets> = (0..6).map(|_| first.take_front(1)).collect();
     assert!(first.is_empty());
     for number in [4, 3, 0, 2] {
@@ -137,6 +140,56 @@ fn a_lost_partition_is_neither_waited_for_nor_committed() {
     assert_eq!(contexts.add(A, &[6]), Err(gone));
 }
 
+/// A partition that was lost while it was being revoked was given up twice, and others with it.
+#[test]
+fn a_loss_during_a_revoke_leaves_the_rest_of_it() {
+    let mut contexts = contexts(10, &[A, B]);
+    contexts.add(A, &[0]).unwrap();
+    let b = contexts.add(B, &[0]).unwrap();
+    contexts.revoke([A, B], Duration::MAX);
+    contexts.lose([A]);
+    contexts.complete(b);
+    to(&mut contexts, Stage::Revoke);
+    contexts.commit_answered(commit(B, 2, 1), CommitOutcome::Done);
+    let gone = |partition| ContextAction::Unassign(vec![partition]);
+    assert_eq!(actions(&mut contexts), [gone(A), ContextAction::Commit(vec![commit(B, 2, 1)])]);
+    to(&mut contexts, Stage::Add);
+    assert_eq!(actions(&mut contexts), [gone(B)]);
+    contexts.lose([A, B]);
+    to(&mut contexts, Stage::Add);
+    assert_eq!(contexts.partitions().count(), 0);
+}
+
+/// Records of a partition whose revoke had run out of time held up a reload for ever.
+#[test]
+fn what_was_given_up_incomplete_does_not_count_for_a_reload() {
+    let mut contexts = contexts(10, &[A]);
+    contexts.add(A, &[0, 1]).unwrap();
+    contexts.revoke([A], ZERO);
+    contexts.request_reload(limit(5));
+    to(&mut contexts, Stage::Revoke);
+    assert!(contexts.reload_requested());
+    to(&mut contexts, Stage::Commit);
+    assert!(!contexts.reload_requested());
+}
+
+/// A commit that the group refused, because a rebalance was under way, was never made.
+#[test]
+fn a_refused_commit_is_made_after_the_rebalance() {
+    let mut contexts = contexts(10, &[A, B]);
+    let a = contexts.add(A, &[0]).unwrap();
+    contexts.complete(a);
+    to(&mut contexts, Stage::Revoke);
+    let first = [ContextAction::Commit(vec![commit(A, 1, 1)])];
+    assert_eq!(actions(&mut contexts), first);
+    contexts.commit_answered(commit(A, 1, 1), CommitOutcome::Refused);
+    to(&mut contexts, Stage::Revoke);
+    assert_eq!(actions(&mut contexts), [], "not before");
+    contexts.assign([]);
+    to(&mut contexts, Stage::Revoke);
+    assert_eq!(actions(&mut contexts), first);
+}
+
 /// A partition paused by backpressure, given up and regained, stayed paused for ever.
 #[test]
 fn what_comes_back_full_is_resumed_when_it_drains() {
@@ -178,13 +231,15 @@ fn an_assignment_waits_for_the_revoke_before_it() {
 #[test]
 fn what_comes_and_goes_at_once_never_begins() {
     let mut contexts = contexts(10, &[]);
-    contexts.assign([A, B]);
+    contexts.assign([A, B, C]);
     contexts.lose([A]);
     contexts.revoke([B], ZERO);
     to(&mut contexts, Stage::Add);
-    assert_eq!(contexts.partitions().count(), 0);
+    assert_eq!(contexts.partitions().collect::<Vec<_>>(), [C]);
     let gone = |partition| ContextAction::Unassign(vec![partition]);
-    assert_eq!(actions(&mut contexts), [gone(A), gone(B)]);
+    let new = Assigned { partition: C, epoch: 1, paused: false };
+    let expected = [gone(A), gone(B), ContextAction::Assign(vec![new])];
+    assert_eq!(actions(&mut contexts), expected);
 }
 
 /// The positions before a seek are not committed behind it, and its records still count for the limit.

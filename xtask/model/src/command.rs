@@ -143,7 +143,7 @@ impl fmt::Display for CommandModel {
             FaultTolerance::ExactlyOnce => "exactly once",
         };
         let [first, second] = self.records;
-        write!(f, "commands, {level}, {first}+{second} records")?;
+        write!(f, "{level}, {first}+{second} records")?;
         match self.disturbances {
             1 => write!(f, ", 1 disturbance")?,
             disturbances => write!(f, ", {disturbances} disturbances")?,
