@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 
-use crate::cargo::{cargo, run as run_command};
+use crate::cargo::{cargo, run as run_command, target_folder};
 
 /// What to measure.
 #[derive(clap::Args)]
@@ -119,12 +119,4 @@ impl Drop for Bench {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.folder);
     }
-}
-
-fn target_folder() -> Result<PathBuf> {
-    let output =
-        cargo(&["metadata", "--locked", "--no-deps", "--format-version", "1"])?.output()?;
-    let metadata: serde_json::Value = serde_json::from_slice(&output.stdout)?;
-    let folder = metadata["target_directory"].as_str().context("cargo names no target folder")?;
-    Ok(folder.into())
 }

@@ -20,6 +20,14 @@ pub(crate) fn workspace_root() -> Result<PathBuf> {
     Ok(root)
 }
 
+/// The folder that cargo builds in.
+pub(crate) fn target_folder() -> Result<PathBuf> {
+    let metadata = output(cargo(&["metadata", "--locked", "--no-deps", "--format-version", "1"])?)?;
+    let metadata: serde_json::Value = serde_json::from_slice(&metadata)?;
+    let folder = metadata["target_directory"].as_str().context("cargo names no target folder")?;
+    Ok(folder.into())
+}
+
 /// A cargo command, to be run in the top folder by the cargo that started us.
 pub(crate) fn cargo(arguments: &[&str]) -> Result<Command> {
     let program = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());

@@ -9,6 +9,7 @@ mod ci;
 mod doc;
 mod examples;
 mod fmt;
+mod kafka;
 mod lint;
 mod model;
 mod rules;
@@ -48,6 +49,8 @@ enum Verb {
     Model(model::Arguments),
     /// Build every example.
     Examples,
+    /// Start, kill and stop a real Kafka on loopback: LOCKGATE_KAFKA's, or in Docker, or with Java and Maven.
+    Kafka(kafka::Arguments),
     /// Measure how fast lockgate is beside a loop that only splits the same file into lines.
     Bench(bench::Arguments),
     /// Build the documentation of the workspace; a warning is an error.
@@ -63,6 +66,7 @@ fn main() -> ExitCode {
         Verb::Rules => rules::run(),
         Verb::Model(arguments) => model::run(&arguments),
         Verb::Examples => examples::run(),
+        Verb::Kafka(arguments) => kafka::run(&arguments),
         Verb::Bench(arguments) => bench::run(&arguments),
         Verb::Doc(arguments) => doc::run(&arguments),
     };
