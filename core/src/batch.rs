@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::record::{BufferSize, Header, HeaderSpan, Headers, Partition, Record, Span};
+use crate::record::{BufferSize, Header, HeaderSpan, Headers, Partition, Record, Span, Timestamp};
 
 /// How a record's value lies inside its span of the source.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,7 +75,8 @@ impl Spans {
 #[derive(Clone, Debug)]
 struct Row {
     offset: u64,
-    timestamp_ms: Option<i64>,
+    timestamp: Option<Timestamp>,
+    leader_epoch: Option<i32>,
     /// Everything of this record in the arena lies before this.
     arena_end: u32,
     key: Option<Span>,
@@ -210,7 +211,8 @@ impl Batch {
                     partition: &self.partition,
                     offset: spans.base_offset + u64::from(start),
                     end_offset: spans.base_offset + u64::from(end),
-                    timestamp_ms: None,
+                    timestamp: None,
+                    leader_epoch: None,
                     key: None,
                     value: Some(spans.framing.value(&self.arena[start as usize..end as usize])),
                     headers: Headers { arena: &[], spans: &[] },
@@ -223,7 +225,8 @@ impl Batch {
                     partition: &self.partition,
                     offset: row.offset,
                     end_offset: row.offset + 1,
-                    timestamp_ms: row.timestamp_ms,
+                    timestamp: row.timestamp,
+                    leader_epoch: row.leader_epoch,
                     key: row.key.map(|key| key.of(&self.arena)),
                     value: row.value.map(|value| value.of(&self.arena)),
                     headers: Headers { arena: &self.arena, spans },
@@ -259,8 +262,10 @@ impl ExactSizeIterator for Records<'_> {}
 pub struct NewRecord<'a> {
     /// Its offset; must be above that of the record before it.
     pub offset: u64,
-    /// Milliseconds since the Unix epoch.
-    pub timestamp_ms: Option<i64>,
+    /// When it was made or stored.
+    pub timestamp: Option<Timestamp>,
+    /// The epoch of the partition's leader that stored it.
+    pub leader_epoch: Option<i32>,
     /// The key; absent and empty differ.
     pub key: Option<&'a [u8]>,
     /// The value; absent and empty differ.
@@ -320,7 +325,8 @@ impl BatchBuilder {
         }
         self.rows.push(Row {
             offset: record.offset,
-            timestamp_ms: record.timestamp_ms,
+            timestamp: record.timestamp,
+            leader_epoch: record.leader_epoch,
             arena_end: self.arena.len() as u32,
             key,
             value,

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use twox_hash::XxHash3_64;
 
 use crate::batch::{Batch, Framing};
-use crate::record::{Partition, Record};
+use crate::record::{Partition, Record, TimestampKind};
 
 /// How many small pieces are gathered before they are hashed.
 const SMALL_BYTES: usize = 4096;
@@ -125,8 +125,13 @@ impl PartHasher {
 
     fn row(&mut self, record: &Record<'_>) {
         self.feed(&record.offset.to_le_bytes());
-        self.feed(&[u8::from(record.timestamp_ms.is_some())]);
-        self.feed(&record.timestamp_ms.unwrap_or_default().to_le_bytes());
+        // Not the leader epoch: it belongs to the cluster that stored the record, not to the record.
+        self.feed(&[match record.timestamp.map(|timestamp| timestamp.kind) {
+            None => 0,
+            Some(TimestampKind::Create) => 1,
+            Some(TimestampKind::LogAppend) => 2,
+        }]);
+        self.feed(&record.timestamp.map_or(0, |timestamp| timestamp.ms).to_le_bytes());
         self.field(record.key);
         self.field(record.value);
         self.feed(&(record.headers.len() as u64).to_le_bytes());
@@ -166,6 +171,7 @@ fn same(a: &Arc<Partition>, b: &Arc<Partition>) -> bool {
 mod tests {
     use super::*;
     use crate::batch::{BatchBuilder, NewRecord};
+    use crate::record::Timestamp;
     use bytes::Bytes;
     use proptest::prelude::*;
 
@@ -191,6 +197,16 @@ mod tests {
         builder.build()
     }
 
+    /// A record whose time is 0.
+    fn stamped(kind: TimestampKind) -> Batch {
+        let topic = Arc::new(Partition { source: "t".into(), number: Some(0) });
+        let mut builder = BatchBuilder::new(topic);
+        let timestamp = Some(Timestamp { ms: 0, kind });
+        let record = NewRecord { value: Some(b""), timestamp, ..NewRecord::default() };
+        builder.push(record).unwrap();
+        builder.build()
+    }
+
     #[test]
     fn content_position_and_absence_count() {
         let digests = [
@@ -201,6 +217,8 @@ mod tests {
             PartDigest::of(&[rows(&[(0, None)])]),
             PartDigest::of(&[rows(&[(0, Some(b""))])]),
             PartDigest::of(&[rows(&[(1, Some(b""))])]),
+            PartDigest::of(&[stamped(TimestampKind::Create)]),
+            PartDigest::of(&[stamped(TimestampKind::LogAppend)]),
             PartDigest::of(&[]),
         ];
         for (i, a) in digests.iter().enumerate() {

@@ -26,5 +26,7 @@ pub use partitions::{
 };
 pub use protocol::{ProtocolError, ReaderProtocol, ReaderState};
 pub use reader::{InputConsumer, InputEndpoint, InputReader};
-pub use record::{BufferSize, Header, Headers, Partition, QueueLimits, Record};
+pub use record::{
+    BufferSize, Header, Headers, Partition, QueueLimits, Record, Timestamp, TimestampKind,
+};
 pub use resume::{FaultTolerance, Resume};

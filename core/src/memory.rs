@@ -11,7 +11,7 @@ use crate::command::InputReaderCommand;
 use crate::error::EndpointError;
 use crate::output::Output;
 use crate::reader::{InputConsumer, InputEndpoint, InputReader};
-use crate::record::{BufferSize, Header, Partition};
+use crate::record::{BufferSize, Header, Partition, Timestamp};
 use crate::resume::{FaultTolerance, Resume};
 
 /// A record of a [`MemoryInput`].
@@ -19,8 +19,8 @@ use crate::resume::{FaultTolerance, Resume};
 pub struct MemoryRecord {
     /// The number of its partition.
     pub partition: u32,
-    /// Milliseconds since the Unix epoch.
-    pub timestamp_ms: Option<i64>,
+    /// When it was made or stored.
+    pub timestamp: Option<Timestamp>,
     /// The key.
     pub key: Option<Vec<u8>>,
     /// The value.
@@ -115,7 +115,8 @@ impl MemoryInput {
                 let record = NewRecord {
                     offset: (first + batches.iter().map(Batch::len).sum::<usize>() + builder.len())
                         as u64,
-                    timestamp_ms: record.timestamp_ms,
+                    timestamp: record.timestamp,
+                    leader_epoch: None,
                     key: record.key.as_deref(),
                     value: record.value.as_deref(),
                     headers: &headers,

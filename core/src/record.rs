@@ -31,14 +31,41 @@ pub struct Record<'a> {
     pub offset: u64,
     /// The first offset after it. For files the byte after the last one held of this record.
     pub end_offset: u64,
-    /// Milliseconds since the Unix epoch, if the source has a timestamp.
-    pub timestamp_ms: Option<i64>,
+    /// When the record was made or stored, if the source says so.
+    pub timestamp: Option<Timestamp>,
+    /// The epoch of the partition's leader that stored the record, if the source has one (Kafka).
+    pub leader_epoch: Option<i32>,
     /// The key; absent and empty differ.
     pub key: Option<&'a [u8]>,
     /// The value; absent (a tombstone) and empty differ.
     pub value: Option<&'a [u8]>,
     /// The headers in their order; names may repeat.
     pub headers: Headers<'a>,
+}
+
+/// A point in time, and who set it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Timestamp {
+    /// Milliseconds since the Unix epoch; may be negative.
+    pub ms: i64,
+    /// Who set it.
+    pub kind: TimestampKind,
+}
+
+impl Timestamp {
+    /// The time at which the record was made.
+    pub fn created(ms: i64) -> Self {
+        Self { ms, kind: TimestampKind::Create }
+    }
+}
+
+/// Who set a [`Timestamp`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum TimestampKind {
+    /// Whoever made the record.
+    Create,
+    /// The log, when it stored the record.
+    LogAppend,
 }
 
 /// One header of a record: bytes as they came, never decoded.

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use lockgate_core::{Partition, Record};
+use lockgate_core::{Partition, Record, Timestamp, TimestampKind};
 
 /// A record that the source holds. Its partition and its value are always known; an offset, a timestamp,
 /// a key and headers are compared only if they are stated.
@@ -11,7 +11,7 @@ pub struct Known {
     pub(crate) partition: Partition,
     value: Option<Vec<u8>>,
     offset: Option<u64>,
-    timestamp_ms: Option<Option<i64>>,
+    timestamp: Option<Option<Timestamp>>,
     key: Option<Option<Vec<u8>>>,
     headers: Option<Vec<OwnedHeader>>,
 }
@@ -29,7 +29,7 @@ impl Known {
     /// A record whose value is absent, which is not the same as empty.
     pub fn without_value(source: impl Into<String>) -> Self {
         let partition = Partition { source: source.into(), number: None };
-        Self { partition, value: None, offset: None, timestamp_ms: None, key: None, headers: None }
+        Self { partition, value: None, offset: None, timestamp: None, key: None, headers: None }
     }
 
     /// The number of its partition.
@@ -46,10 +46,10 @@ impl Known {
         self
     }
 
-    /// Its timestamp in milliseconds since the Unix epoch, or that it has none.
+    /// Its timestamp, or that it has none.
     #[must_use]
-    pub fn timestamp_ms(mut self, timestamp_ms: Option<i64>) -> Self {
-        self.timestamp_ms = Some(timestamp_ms);
+    pub fn timestamp(mut self, timestamp: Option<Timestamp>) -> Self {
+        self.timestamp = Some(timestamp);
         self
     }
 
@@ -84,9 +84,16 @@ impl Known {
         self.partition == seen.partition
             && self.value == seen.value
             && self.offset.is_none_or(|offset| offset == seen.offset)
-            && self.timestamp_ms.is_none_or(|timestamp| timestamp == seen.timestamp_ms)
+            && self.timestamp.is_none_or(|timestamp| timestamp == seen.timestamp)
             && self.key.as_ref().is_none_or(|key| *key == seen.key)
             && self.headers.as_ref().is_none_or(|headers| *headers == seen.headers)
+    }
+}
+
+fn write_timestamp(f: &mut fmt::Formatter<'_>, timestamp: Timestamp) -> fmt::Result {
+    match timestamp.kind {
+        TimestampKind::Create => write!(f, ", {} ms", timestamp.ms),
+        TimestampKind::LogAppend => write!(f, ", {} ms by the log", timestamp.ms),
     }
 }
 
@@ -96,8 +103,8 @@ impl fmt::Display for Known {
         if let Some(offset) = self.offset {
             write!(f, " at {offset}")?;
         }
-        if let Some(Some(timestamp)) = self.timestamp_ms {
-            write!(f, ", {timestamp} ms")?;
+        if let Some(Some(timestamp)) = self.timestamp {
+            write_timestamp(f, timestamp)?;
         }
         if let Some(key) = &self.key {
             write!(f, ", key {}", Field(key.as_deref()))?;
@@ -112,7 +119,7 @@ impl fmt::Display for Known {
 pub(crate) struct Seen {
     pub(crate) partition: Partition,
     offset: u64,
-    timestamp_ms: Option<i64>,
+    timestamp: Option<Timestamp>,
     key: Option<Vec<u8>>,
     value: Option<Vec<u8>>,
     headers: Vec<OwnedHeader>,
@@ -126,7 +133,7 @@ impl Seen {
         Self {
             partition: record.partition.clone(),
             offset: record.offset,
-            timestamp_ms: record.timestamp_ms,
+            timestamp: record.timestamp,
             key: record.key.map(<[u8]>::to_vec),
             value: record.value.map(<[u8]>::to_vec),
             headers: headers.collect(),
@@ -137,8 +144,8 @@ impl Seen {
 impl fmt::Display for Seen {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} at {}", self.partition, self.offset)?;
-        if let Some(timestamp) = self.timestamp_ms {
-            write!(f, ", {timestamp} ms")?;
+        if let Some(timestamp) = self.timestamp {
+            write_timestamp(f, timestamp)?;
         }
         if let Some(key) = &self.key {
             write!(f, ", key {}", Field(Some(key)))?;
@@ -185,8 +192,11 @@ mod tests {
         let partition = Partition { source: "orders".into(), number: Some(2) };
         let mut batch = BatchBuilder::new(Arc::new(partition));
         let headers = [Header { name: b"a", value: None }, Header { name: b"a", value: Some(b"") }];
-        let (timestamp_ms, key, value) = (Some(-1), Some(&b"key"[..]), Some(&b"\0value"[..]));
-        batch.push(NewRecord { offset: 7, timestamp_ms, key, value, headers: &headers }).unwrap();
+        let (key, value) = (Some(&b"key"[..]), Some(&b"\0value"[..]));
+        let timestamp = Some(Timestamp::created(-1));
+        let (offset, headers) = (7, &headers[..]);
+        let record = NewRecord { offset, timestamp, key, value, headers, ..NewRecord::default() };
+        batch.push(record).unwrap();
         let batch = batch.build();
         batch.iter().map(|record| Seen::of(&record)).next().unwrap()
     }
@@ -198,7 +208,7 @@ mod tests {
         let fits = [
             known.clone(),
             known.clone().offset(7),
-            known.clone().timestamp_ms(Some(-1)),
+            known.clone().timestamp(Some(Timestamp::created(-1))),
             known.clone().key(Some(b"key")),
             known.clone().headers(headers),
         ];
@@ -211,7 +221,7 @@ mod tests {
             Known::new("orders", "").partition(2),
             Known::without_value("orders").partition(2),
             known.clone().offset(8),
-            known.clone().timestamp_ms(None),
+            known.clone().timestamp(None),
             known.clone().key(None),
             known.clone().headers([]),
             known.headers([headers[1], headers[0]]),

@@ -70,9 +70,9 @@ fn object(record: &Record<'_>, out: &mut Vec<u8>) {
     }
     out.extend_from_slice(b",\"offset\":");
     integer(record.offset, out);
-    if let Some(timestamp) = record.timestamp_ms {
+    if let Some(timestamp) = record.timestamp {
         out.extend_from_slice(b",\"timestamp\":");
-        integer(timestamp, out);
+        integer(timestamp.ms, out);
     }
     if let Some(key) = record.key {
         out.extend_from_slice(b",\"key\":");
@@ -131,7 +131,7 @@ fn base64(content: &[u8], out: &mut Vec<u8>) {
 mod tests {
     use std::sync::Arc;
 
-    use lockgate_core::{BatchBuilder, Header, NewRecord, Partition};
+    use lockgate_core::{BatchBuilder, Header, NewRecord, Partition, Timestamp};
 
     use super::super::tests::samples::{lines, rows};
     use super::*;
@@ -164,7 +164,8 @@ mod tests {
             NewRecord { offset: 9, value: Some(b""), key: Some(b""), ..Default::default() },
             NewRecord {
                 offset: u64::MAX - 1,
-                timestamp_ms: Some(-1),
+                timestamp: Some(Timestamp::created(-1)),
+                leader_epoch: None,
                 key: Some(b"\xc3\x28"),
                 value: Some("\u{feff}\"q\" \\ \n\t\u{1} \u{e9}\u{1f600}".as_bytes()),
                 headers: &headers,

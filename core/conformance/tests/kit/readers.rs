@@ -5,7 +5,7 @@ use std::sync::Arc;
 use lockgate_conformance::{Conformance, Known};
 use lockgate_core::{
     EndpointError, FaultTolerance, InputConsumer, InputEndpoint, InputReader, MemoryInput,
-    MemoryRecord,
+    MemoryRecord, Timestamp,
 };
 use serde_json::Value as JsonValue;
 
@@ -16,7 +16,7 @@ use crate::threaded::Threaded;
 pub(crate) fn memory_records(n: u32) -> Vec<MemoryRecord> {
     let record = |i: u32| MemoryRecord {
         partition: i / 3 % 3,
-        timestamp_ms: (!i.is_multiple_of(4)).then_some(1_000 * i64::from(i) - 5_000),
+        timestamp: (!i.is_multiple_of(4)).then(|| Timestamp::created(1_000 * i64::from(i) - 5_000)),
         key: (!i.is_multiple_of(5)).then(|| format!("key {}", i % 7).into_bytes()),
         // Absent, empty, short and long.
         value: (!i.is_multiple_of(6)).then(|| "x".repeat((i * i % 40) as usize).into_bytes()),
@@ -38,7 +38,7 @@ pub(crate) fn known(records: &[MemoryRecord]) -> Vec<Known> {
         known
             .partition(record.partition)
             .offset(offset as u64)
-            .timestamp_ms(record.timestamp_ms)
+            .timestamp(record.timestamp)
             .key(record.key.as_deref())
             .headers(headers)
     };
