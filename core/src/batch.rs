@@ -399,7 +399,8 @@ mod tests {
         let records: Vec<_> = batch.iter().collect();
         assert_eq!((records[0].key, records[0].value), (Some(&b""[..]), None));
         assert_eq!((records[1].key, records[1].value), (None, Some(&b""[..])));
-        assert!(records[0].headers.is_empty());
+        assert!(records[0].headers.is_empty() && !records[1].headers.is_empty());
+        assert_eq!(records[1].headers.len(), 3);
         assert_eq!(records[1].headers.iter().collect::<Vec<_>>(), headers);
         assert_eq!(batch.end_offset(), Some(10));
     }

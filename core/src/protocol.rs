@@ -540,6 +540,7 @@ mod tests {
         protocol.eoi().unwrap();
         protocol.fatal();
         assert!(protocol.ended() && protocol.failed());
+        assert!(protocol.eoi().is_err(), "the end comes once");
         let mut protocol = new(FaultTolerance::ExactlyOnce);
         protocol.send(&replay()).unwrap();
         assert!(protocol.unanswered());
@@ -652,6 +653,11 @@ mod tests {
         protocol.extended(size(1, 1), &seek).unwrap();
         assert!(protocol.extended(size(1, 1), &seek).is_err(), "nobody asked twice");
         protocol.closed().unwrap();
+        let mut protocol = new(FaultTolerance::ExactlyOnce);
+        protocol.send(&replay()).unwrap();
+        protocol.send(&C::Disconnect).unwrap();
+        protocol.replayed(size(2, 2)).unwrap();
+        assert!(protocol.replayed(size(2, 2)).is_err(), "nobody asked twice");
     }
 
     #[test]

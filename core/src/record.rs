@@ -170,3 +170,32 @@ impl QueueLimits {
             && (held.bytes <= self.max_queued_bytes || held.records == 1)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn partitions_have_names() {
+        let file = Partition { source: "in/a.log".into(), number: None };
+        let topic = Partition { source: "orders".into(), number: Some(3) };
+        assert_eq!(format!("{file} {topic}"), "in/a.log orders[3]");
+    }
+
+    #[test]
+    fn amounts_add_up() {
+        let size = |records, bytes| BufferSize { records, bytes };
+        assert_eq!(size(1, 10).plus(size(2, 20)), size(3, 30));
+        assert_eq!(size(3, 30).minus(size(1, 10)), Some(size(2, 20)));
+        assert_eq!(size(3, 30).minus(size(4, 0)), None);
+        assert_eq!(size(3, 30).minus(size(0, 31)), None);
+    }
+
+    #[test]
+    fn both_limits_are_hard_but_for_one_record() {
+        let limits = QueueLimits { max_queued_records: 2, max_queued_bytes: 10 };
+        let allows = |records, bytes| limits.allow(BufferSize { records, bytes });
+        assert!(allows(2, 10) && allows(1, 11));
+        assert!(!allows(3, 3) && !allows(2, 11));
+    }
+}

@@ -57,3 +57,20 @@ impl Resume {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_each_answer_allows() {
+        let replay = Resume::Replay { seek: 2.into(), replay: rmpv::Value::Nil };
+        let answers = [Resume::Barrier, Resume::Seek { seek: 1.into() }, replay];
+        let levels =
+            [FaultTolerance::None, FaultTolerance::AtLeastOnce, FaultTolerance::ExactlyOnce];
+        assert_eq!(answers.each_ref().map(Resume::level), levels);
+        assert_eq!(answers.each_ref().map(Resume::is_barrier), [true, false, false]);
+        let seeks = [None, Some(&JsonValue::from(1)), Some(&JsonValue::from(2))];
+        assert_eq!(answers.each_ref().map(Resume::seek), seeks);
+    }
+}

@@ -71,6 +71,7 @@ fn a_completed_prefix_is_committed() {
     parts.drain(..).for_each(|tickets| contexts.complete(tickets));
     to(&mut contexts, Stage::Revoke);
     assert_eq!(actions(&mut contexts), [ContextAction::Commit(vec![commit(A, 1, 10)])]);
+    assert_eq!(contexts.watermark(A), Some(10));
 }
 
 /// A late completion committed a partition that another process owned by then.
@@ -138,6 +139,8 @@ fn a_lost_partition_is_neither_waited_for_nor_committed() {
     assert_eq!(actions(&mut contexts), [ContextAction::Unassign(vec![A])]);
     let gone = AddError::NotAssigned { partition: A, offered: 1 };
     assert_eq!(contexts.add(A, &[6]), Err(gone));
+    to(&mut contexts, Stage::Add);
+    assert_eq!(contexts.partitions().count(), 0);
 }
 
 /// A partition that was lost while it was being revoked was given up twice, and others with it.
@@ -254,6 +257,7 @@ fn a_seek_begins_anew() {
     assert_eq!(contexts.pending(A), 2, "all or nothing");
     assert_eq!(contexts.seek(A), Some(2));
     let after = contexts.add(A, &[3]).unwrap();
+    assert_eq!(after.epoch(), 2);
     assert_eq!((contexts.pending(A), contexts.room(A)), (3, 1));
     contexts.complete(before);
     to(&mut contexts, Stage::Add);
@@ -288,10 +292,13 @@ fn ended_epochs_are_dropped_when_they_are_empty() {
 #[test]
 fn what_is_lost_does_not_count_for_a_reload() {
     let mut contexts = contexts(10, &[A, B]);
-    contexts.add(A, &[0, 1]).unwrap();
-    let b = contexts.add(B, &[0]).unwrap();
+    let a = contexts.add(A, &[0, 1, 2]).unwrap();
+    let b = contexts.add(B, &[0, 1]).unwrap();
     contexts.request_reload(limit(5));
     contexts.lose([A]);
+    let before = contexts.clone();
+    contexts.complete(a);
+    assert_eq!(contexts, before, "it is not ours any more");
     to(&mut contexts, Stage::Commit);
     assert!(contexts.reload_requested(), "a record of the other is pending");
     contexts.complete(b);

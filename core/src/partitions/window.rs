@@ -187,6 +187,7 @@ mod tests {
             let lowest = offsets.get(passed as usize).copied().or(end);
             prop_assert_eq!(window.watermark(), lowest.filter(|_| passed > 0));
             prop_assert_eq!(window.end_offset(), end);
+            prop_assert!(window.done.len() as u64 <= window.pending() / WORD + 2, "a bit a record");
         }
     }
 }
