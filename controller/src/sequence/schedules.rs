@@ -441,3 +441,171 @@ fn what_a_step_leaves_out_still_becomes_late() {
     });
     assert!(asked, "never asked in 3.5 s");
 }
+
+/// What status shows of a run.
+#[test]
+fn what_is_known_of_a_run() {
+    let mut bare = Bare::new(FaultTolerance::AtLeastOnce, 2);
+    let sequence = &bare.sequence;
+    assert!(!sequence.is_stopping() && !sequence.is_stalled(0) && !sequence.at_barrier(0));
+    assert_eq!((sequence.checkpointed_step(), sequence.next_deadline()), (0, None));
+    bare.on(Event::EndOfInput { input: 1 });
+    assert!(bare.sequence.has_ended(1) && !bare.sequence.has_ended(0));
+    bare.buffered(0, 3);
+    bare.at(7 * SECOND);
+    assert!(bare.sequence.is_stalled(0) && !bare.sequence.is_stalled(1));
+    bare.extended(0, 3, Resume::Barrier);
+    assert!(bare.sequence.at_barrier(0) && !bare.sequence.at_barrier(1));
+    assert!(!bare.sequence.is_stalled(0));
+    bare.buffered(0, 3);
+    bare.extended(0, 3, seek(6));
+    bare.on(Event::CheckpointRequested);
+    bare.settle();
+    assert_eq!((bare.sequence.checkpointed_step(), bare.sequence.last_step()), (2, 2));
+    bare.on(Event::StopRequested);
+    assert!(bare.sequence.is_stopping());
+}
+
+/// Time passes for a reason only: the driver would spin otherwise, or sleep too long.
+#[test]
+fn when_time_matters() {
+    let mut bare = Bare::new(FaultTolerance::AtLeastOnce, 2);
+    bare.buffered(0, 0);
+    assert_eq!(bare.sequence.next_deadline(), None, "nothing was buffered");
+    bare.buffered(0, 3);
+    bare.extended(0, 3, Resume::Barrier);
+    bare.finish(1);
+    bare.buffered(1, 1);
+    let cut = Some(2 * SECOND);
+    assert_eq!(bare.sequence.next_deadline(), cut, "a step is cut for one record too");
+    bare.on(Event::CheckpointRequested);
+    assert_eq!(bare.sequence.next_deadline(), cut, "it knows no barriers and goes on");
+    bare.on(Event::Blocked { reason: "full".into() });
+    assert_eq!(bare.sequence.next_deadline(), None, "no step is cut");
+    bare.on(Event::Unblocked);
+    bare.at(2 * SECOND);
+    bare.extended(1, 1, seek(1));
+    bare.finish(2);
+    bare.buffered(0, 1);
+    bare.extended(0, 1, seek(4));
+    bare.finish(3);
+    bare.settle();
+    bare.buffered(0, 1);
+    assert_eq!(bare.sequence.next_deadline(), Some(3 * SECOND), "it stands at no barrier now");
+}
+
+/// The second of two full disks was forgotten when the first had space again.
+#[test]
+fn inputs_wait_for_every_full_disk() {
+    let mut bare = Bare::new(FaultTolerance::ExactlyOnce, 1);
+    bare.on(Event::Blocked { reason: "the output's disk".into() });
+    bare.on(Event::Blocked { reason: "the journal's disk".into() });
+    bare.on(Event::Unblocked);
+    assert_eq!(bare.sequence.pause_reasons(0), [PauseReason::Backpressure]);
+    bare.on(Event::Unblocked);
+    assert_eq!(bare.sequence.pause_reasons(0), []);
+}
+
+/// A stop ends when its grace time is over, whatever it waits for.
+#[test]
+fn a_stop_does_not_wait_for_ever() {
+    let mut bare = Bare::new(FaultTolerance::ExactlyOnce, 1);
+    bare.buffered(0, 3);
+    bare.on(Event::StopRequested);
+    bare.at(30 * SECOND);
+    assert!(bare.settle().1.is_none());
+    bare.at(31 * SECOND);
+    assert!(matches!(bare.settle().1, Some(Outcome::StoppedLate)));
+}
+
+/// A step that was forming when a stop came is finished, and belongs to the last checkpoint.
+#[test]
+fn a_stop_finishes_the_step_that_forms() {
+    let mut bare = Bare::new(FaultTolerance::ExactlyOnce, 1);
+    bare.buffered(0, 3);
+    bare.on(Event::StopRequested);
+    bare.extended(0, 3, replay(3));
+    let (checkpoints, outcome) = bare.settle();
+    assert!(matches!(outcome, Some(Outcome::Stopped)));
+    assert_eq!(checkpoints[0].step, 1);
+}
+
+/// Three inputs of which the first stands at a barrier and the last is paused by a user.
+fn barrier_running_paused() -> Bare {
+    let mut bare = Bare::new(FaultTolerance::AtLeastOnce, 3);
+    bare.buffered(0, 3);
+    bare.extended(0, 3, Resume::Barrier);
+    bare.on(Event::PauseRequested { input: 2 });
+    bare.finish(1);
+    bare
+}
+
+/// A stop pauses what runs, except what has to get away from a barrier; nothing is paused twice.
+#[test]
+fn a_stop_pauses_what_runs() {
+    let states = |bare: &Bare| [0, 1, 2].map(|input| bare.sequence.reader_state(input));
+    let (running, paused) =
+        (ReaderState::Running { queued: false }, ReaderState::Paused { queued: false });
+    let mut stopped = barrier_running_paused();
+    stopped.on(Event::StopRequested);
+    assert_eq!(states(&stopped), [running, paused, paused]);
+    stopped.on(Event::ResumeRequested { input: 2 });
+    assert_eq!(states(&stopped), [running, paused, paused], "no more input is wanted");
+    let mut failed = barrier_running_paused();
+    failed.on(Event::Blocked { reason: "full".into() });
+    failed.on(Event::Unblocked);
+    failed.buffered(1, 1);
+    assert_eq!(states(&failed), [running, running, paused]);
+    failed.fails(1);
+    // With nothing in flight the run is over at once: a barrier has no place to go on from.
+    assert!(matches!(failure(&failed.settle().1), Some(Failure::Input { input: 1, .. })));
+}
+
+/// What fails during a stop is what people see, and of two failures the first.
+#[test]
+fn the_first_failure_is_what_people_see() {
+    let mut bare = Bare::new(FaultTolerance::ExactlyOnce, 2);
+    bare.buffered(0, 3);
+    bare.extended(0, 3, replay(3));
+    bare.on(Event::StopRequested);
+    bare.fails(0);
+    bare.fails(1);
+    let (checkpoints, outcome) = bare.settle();
+    assert!(matches!(failure(&outcome), Some(Failure::Input { input: 0, .. })));
+    assert_eq!(checkpoints[0].step, 1, "what was done is kept");
+}
+
+/// An input that failed when everything was read, while the outputs closed their files, went unnoticed.
+#[test]
+fn a_failure_at_the_very_end_counts() {
+    let mut bare = Bare::new(FaultTolerance::ExactlyOnce, 1);
+    bare.buffered(0, 3);
+    bare.on(Event::EndOfInput { input: 0 });
+    bare.extended(0, 3, replay(3));
+    bare.finish(1);
+    assert!(bare.actions().iter().any(|action| matches!(action, Action::Finish)));
+    bare.fails(0);
+    bare.on(Event::Finished);
+    assert!(matches!(failure(&bare.settle().1), Some(Failure::Input { input: 0, .. })));
+}
+
+/// The grace time of a failed run was over, and people saw a late stop instead of the failure.
+#[test]
+fn a_failed_run_that_is_late_tells_the_failure() {
+    let mut bare = Bare::new(FaultTolerance::ExactlyOnce, 1);
+    bare.buffered(0, 3);
+    bare.extended(0, 3, replay(3));
+    bare.fails(0);
+    bare.actions();
+    bare.at(31 * SECOND);
+    assert!(matches!(failure(&bare.settle().1), Some(Failure::Input { input: 0, .. })));
+}
+
+/// A resume of what runs already was sent as an Extend that may not follow.
+#[test]
+fn a_resume_of_what_runs_does_nothing() {
+    let mut bare = Bare::new(FaultTolerance::ExactlyOnce, 1);
+    bare.on(Event::ResumeRequested { input: 0 });
+    assert!(bare.actions().is_empty());
+    assert_eq!(bare.sequence.reader_state(0), ReaderState::Running { queued: false });
+}
