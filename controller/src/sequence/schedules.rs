@@ -609,3 +609,46 @@ fn a_resume_of_what_runs_does_nothing() {
     assert!(bare.actions().is_empty());
     assert_eq!(bare.sequence.reader_state(0), ReaderState::Running { queued: false });
 }
+
+/// Steps wait for those in flight, by number and by bytes.
+#[test]
+fn steps_in_flight_are_bounded() {
+    let tight = SequenceSettings { min_batch_records: 1, ..settings(FaultTolerance::ExactlyOnce) };
+    let mut bare = Bare::with(tight.clone(), 1);
+    for step in 0..MAX_STEPS_IN_FLIGHT as u64 {
+        bare.buffered(0, 1);
+        assert_eq!(bare.asked(), [0]);
+        bare.extended(0, 1, replay(step + 1));
+    }
+    bare.buffered(0, 1);
+    assert!(bare.asked().is_empty());
+    bare.finish(1);
+    assert_eq!(bare.asked(), [0]);
+    // Three bytes fit, and one more step comes after them; four do not.
+    for (records, fits) in [(3, true), (4, false)] {
+        let mut bare = Bare::with(SequenceSettings { max_bytes_in_flight: 3, ..tight.clone() }, 1);
+        bare.buffered(0, records);
+        bare.extended(0, records, replay(records));
+        bare.actions();
+        bare.buffered(0, 1);
+        assert_eq!(!bare.asked().is_empty(), fits, "{records}");
+    }
+}
+
+/// Waiting gains nothing when a reader has used half of what it may hold, in records or in bytes.
+#[test]
+fn a_reader_that_is_half_full_is_asked_at_once() {
+    let asked = |records, bytes| {
+        let limits = QueueLimits { max_queued_records: 10, max_queued_bytes: 1000 };
+        let input = SequenceInput { name: "input".into(), limits, seek: None };
+        let patient =
+            SequenceSettings { min_batch_records: 100, ..settings(FaultTolerance::ExactlyOnce) };
+        let sequence = Sequence::new(patient, vec![input], 0, SECOND);
+        let mut bare = Bare { sequence, now: SECOND };
+        bare.on(Event::JournalLoaded { steps: Vec::new() });
+        bare.on(Event::Buffered { input: 0, amount: BufferSize { records, bytes } });
+        !bare.asked().is_empty()
+    };
+    assert!(asked(5, 5) && asked(1, 500));
+    assert!(!asked(4, 4) && !asked(1, 499));
+}
