@@ -36,7 +36,11 @@ const STAGES: [Stage; 7] = [
         optional: Some(Optional { subcommand: "clippy", component: "clippy" }),
         run: lint::run,
     },
-    Stage { name: "test", optional: None, run: || test::run(&test::Arguments::default()) },
+    Stage {
+        name: "test",
+        optional: None,
+        run: || test::run(&test::Arguments::default(), test::WithoutBroker::Fail),
+    },
     Stage { name: "model --small", optional: None, run: || model::run(&model::Arguments::small()) },
     Stage { name: "examples", optional: None, run: examples::run },
     Stage { name: "doc", optional: None, run: || doc::run(&doc::Arguments::default()) },

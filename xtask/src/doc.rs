@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 
-use crate::cargo::{cargo, run as run_command};
+use crate::cargo::{TEST_PROFILE, cargo, run as run_command};
 
 /// Whether to show it.
 #[derive(clap::Args, Default)]
@@ -13,7 +13,7 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
-    let mut command = cargo(&["doc", "--locked", "--workspace", "--no-deps"])?;
+    let mut command = cargo(&["doc", "--locked", TEST_PROFILE, "--workspace", "--no-deps"])?;
     command.env("RUSTDOCFLAGS", "-D warnings");
     if arguments.open {
         command.arg("--open");

@@ -1,10 +1,11 @@
-//! `cargo xtask test`: all tests of the workspace, from one build.
+//! `cargo xtask test`: all tests of the workspace, from one build, with a real Kafka broker beside them.
 
 use std::process::Command;
 
-use anyhow::Result;
+use anyhow::{Context, Result, bail};
 
-use crate::cargo::{TEST_PROFILE, cargo, run as run_command};
+use crate::cargo::{TEST_PROFILE, cargo, output, run as run_command};
+use crate::kafka::{self, Broker, Wanted};
 
 /// What is passed on.
 #[derive(clap::Args, Default)]
@@ -18,18 +19,89 @@ pub(crate) struct Arguments {
     test_program: Vec<String>,
 }
 
-pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+/// What to do without a Kafka broker.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum WithoutBroker {
+    /// Leave out the tests that need one, and say so at the end.
+    LeaveOut,
+    Fail,
+}
+
+/// The package whose integration tests need a broker.
+const NEEDS_BROKER: &str = "lockgate-kafka-adapter";
+
+pub(crate) fn run(arguments: &Arguments, without_broker: WithoutBroker) -> Result<()> {
     let mut command = cargo(&["test", "--locked", TEST_PROFILE])?;
+    if !may_need_broker(arguments) {
+        add(arguments, &mut command);
+        return run_command(command);
+    }
+    let broker = kafka::ensure(Wanted::default())?;
+    let bootstrap = match &broker {
+        Broker::Given(bootstrap) => bootstrap,
+        Broker::Started(started) => started.bootstrap(),
+        Broker::Unavailable { why, remedy } if without_broker == WithoutBroker::Fail => {
+            bail!("the tests against a Kafka broker cannot run: {why}; {remedy}");
+        }
+        Broker::Unavailable { why, remedy } => {
+            return leave_out(arguments, command, &format!("{why}; {remedy}"));
+        }
+    };
+    command.env(kafka::GIVEN, bootstrap);
     add(arguments, &mut command);
+    // The broker stops when it is dropped.
     run_command(command)
+}
+
+/// Whether what is tested may contain tests that need a broker.
+fn may_need_broker(arguments: &Arguments) -> bool {
+    let words: Vec<&str> = typed_for_cargo(arguments).collect();
+    let chosen = words.iter().enumerate().filter_map(|(index, word)| match *word {
+        "-p" | "--package" => words.get(index + 1).copied(),
+        _ => word.strip_prefix("--package=").or_else(|| word.strip_prefix("-p")),
+    });
+    let chosen: Vec<&str> = chosen.collect();
+    chosen.is_empty() || chosen.contains(&NEEDS_BROKER)
+}
+
+/// Runs all that needs no broker, and ends with what was left out.
+fn leave_out(arguments: &Arguments, mut command: Command, why: &str) -> Result<()> {
+    let mut list = cargo(&["test", "--locked", TEST_PROFILE, "-p", NEEDS_BROKER, "--test", "*"])?;
+    list.args(["--quiet", "--", "--list"]);
+    let list = output(list).context("counting the tests that need a Kafka broker")?;
+    let left_out = count_tests(&String::from_utf8_lossy(&list));
+    let mut unit = cargo(&["test", "--locked", TEST_PROFILE, "-p", NEEDS_BROKER, "--lib"])?;
+    let typed = |command: &mut Command| {
+        command.args(&arguments.cargo_test);
+        if !arguments.test_program.is_empty() {
+            command.arg("--").args(&arguments.test_program);
+        }
+    };
+    if arguments.cargo_test.is_empty() {
+        typed(&mut unit);
+        run_command(unit)?;
+    }
+    command.args(["--workspace", "--exclude", NEEDS_BROKER]);
+    typed(&mut command);
+    run_command(command)?;
+    println!("{left_out} tests were left out, because they need a Kafka broker: {why}");
+    Ok(())
+}
+
+/// How many tests a test program lists.
+fn count_tests(list: &str) -> usize {
+    list.lines().filter(|line| line.ends_with(": test")).count()
+}
+
+fn typed_for_cargo(arguments: &Arguments) -> impl Iterator<Item = &str> {
+    // clap leaves a `--` that follows other words among them.
+    arguments.cargo_test.iter().map(String::as_str).take_while(|word| *word != "--")
 }
 
 /// All packages are tested unless the arguments choose some.
 fn add(arguments: &Arguments, command: &mut Command) {
-    let chooses = |word: &String| word.starts_with("-p") || word.starts_with("--package");
-    // clap leaves a `--` that follows other words among them.
-    let mut for_cargo = arguments.cargo_test.iter().take_while(|word| *word != "--");
-    if !for_cargo.any(chooses) {
+    let chooses = |word: &str| word.starts_with("-p") || word.starts_with("--package");
+    if !typed_for_cargo(arguments).any(chooses) {
         command.arg("--workspace");
     }
     command.args(&arguments.cargo_test);
@@ -75,5 +147,21 @@ mod tests {
             "--package=lockgate-core batch -- --exact",
             "--package=lockgate-core batch -- --exact",
         );
+    }
+
+    #[test]
+    fn a_broker_is_started_only_for_what_may_need_one() {
+        let needs = |typed: &str| {
+            let words = std::iter::once("test").chain(typed.split_whitespace());
+            may_need_broker(&Line::try_parse_from(words).unwrap().arguments)
+        };
+        assert!(needs("") && needs("journal") && needs("-- -p lockgate-core"));
+        assert!(needs("-p lockgate-kafka-adapter") && needs("--package=lockgate-kafka-adapter"));
+        assert!(!needs("-p lockgate-core") && !needs("--package lockgate"));
+    }
+
+    #[test]
+    fn tests_are_counted() {
+        assert_eq!(count_tests("a::b: test\nc: test\n\n2 tests, 0 benchmarks\nd: bench\n"), 2);
     }
 }

@@ -17,6 +17,9 @@ const PURE: &[&str] = &[
     "file-adapter/src/input/progress.rs",
     "file-adapter/src/input/queue.rs",
     "file-adapter/src/output/format.rs",
+    "kafka-adapter/src/input/plan.rs",
+    "kafka-adapter/src/input/position.rs",
+    "kafka-adapter/src/input/queue.rs",
 ];
 
 /// What no pure code may name.

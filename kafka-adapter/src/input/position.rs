@@ -1,0 +1,180 @@
+//! Positions: what is stored of a reader between two steps (`seek`), and what a step consists of (`replay`),
+//! and their JSON and MessagePack forms.
+//!
+//! Pure. All ranges are half-open. Not here: whether a position still fits the log ([`plan`](super::plan)).
+
+use std::collections::BTreeMap;
+
+use lockgate_core::EndpointError;
+use serde::{Deserialize, Serialize};
+use serde_json::Value as JsonValue;
+
+const VERSION: u32 = 1;
+
+/// Where a reader stands: of each partition the offset of the first record that was not handed over.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Seek {
+    topics: BTreeMap<String, BTreeMap<u32, u64>>,
+    /// The ids of the topics that have one: a topic that was deleted and made anew has another.
+    pub(super) ids: BTreeMap<String, String>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SeekForm {
+    version: u32,
+    topics: BTreeMap<String, BTreeMap<u32, u64>>,
+    #[serde(default)]
+    ids: BTreeMap<String, String>,
+}
+
+impl Seek {
+    pub(super) fn offset(&self, topic: &str, partition: u32) -> Option<u64> {
+        self.topics.get(topic)?.get(&partition).copied()
+    }
+
+    pub(super) fn set(&mut self, topic: &str, partition: u32, offset: u64) {
+        match self.topics.get_mut(topic) {
+            Some(offsets) => offsets.insert(partition, offset),
+            None => self.topics.entry(topic.to_owned()).or_default().insert(partition, offset),
+        };
+    }
+
+    /// Every partition and its offset.
+    pub(super) fn iter(&self) -> impl Iterator<Item = (&str, u32, u64)> {
+        self.topics.iter().flat_map(|(topic, offsets)| {
+            offsets.iter().map(|(partition, offset)| (topic.as_str(), *partition, *offset))
+        })
+    }
+
+    pub(super) fn to_json(&self) -> JsonValue {
+        let topics = self.topics.iter().map(|(topic, offsets)| {
+            let offsets = offsets.iter();
+            let offsets =
+                offsets.map(|(partition, offset)| (partition.to_string(), (*offset).into()));
+            (topic.clone(), JsonValue::Object(offsets.collect()))
+        });
+        let topics = JsonValue::Object(topics.collect());
+        let mut form: serde_json::Map<_, _> =
+            [("version".into(), VERSION.into()), ("topics".into(), topics)].into_iter().collect();
+        if !self.ids.is_empty() {
+            let ids = self.ids.iter().map(|(topic, id)| (topic.clone(), id.as_str().into()));
+            form.insert("ids".into(), JsonValue::Object(ids.collect()));
+        }
+        JsonValue::Object(form)
+    }
+
+    /// # Errors
+    /// If it is not something that [`to_json`](Self::to_json) gave.
+    pub(super) fn from_json(json: &JsonValue) -> Result<Self, EndpointError> {
+        let damaged = |what: String| {
+            EndpointError::Data(format!("the stored position of a Kafka input is damaged: {what}"))
+        };
+        let form = SeekForm::deserialize(json).map_err(|error| damaged(error.to_string()))?;
+        if form.version != VERSION {
+            return Err(damaged(format!("its version is {}, not {VERSION}", form.version)));
+        }
+        Ok(Self { topics: form.topics, ids: form.ids })
+    }
+}
+
+/// The part of a step that lies in one partition.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Range {
+    pub(super) topic: String,
+    pub(super) partition: u32,
+    pub(super) from: u64,
+    pub(super) to: u64,
+    /// How many records it holds: fewer than offsets where there are markers or the log was compacted.
+    pub(super) count: u64,
+}
+
+/// Each range as `[topic, partition, from, to, count]`.
+pub(super) fn ranges_to_msgpack(ranges: &[Range]) -> rmpv::Value {
+    let range = |range: &Range| {
+        let Range { topic, partition, from, to, count } = range;
+        rmpv::Value::Array(vec![
+            topic.as_str().into(),
+            (*partition).into(),
+            (*from).into(),
+            (*to).into(),
+            (*count).into(),
+        ])
+    };
+    rmpv::Value::Array(ranges.iter().map(range).collect())
+}
+
+/// # Errors
+/// If it is not something that [`ranges_to_msgpack`] gave.
+pub(super) fn ranges_from_msgpack(data: &rmpv::Value) -> Result<Vec<Range>, EndpointError> {
+    let range = |value: &rmpv::Value| {
+        let [topic, partition, from, to, count] = value.as_array()?.as_slice() else { return None };
+        let (from, to, count) = (from.as_u64()?, to.as_u64()?, count.as_u64()?);
+        let partition = u32::try_from(partition.as_u64()?).ok()?;
+        let is_sound = from <= to && count <= to - from;
+        let topic = topic.as_str()?.to_owned();
+        is_sound.then_some(Range { topic, partition, from, to, count })
+    };
+    let ranges = data.as_array().and_then(|values| values.iter().map(range).collect());
+    ranges.ok_or_else(|| EndpointError::Data("a journaled step of a Kafka input is damaged".into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn check_seek(json: JsonValue, expected: &str) {
+        let text = Seek::from_json(&json).unwrap_err().to_string();
+        assert!(text.contains(expected), "{text}");
+    }
+
+    #[test]
+    fn a_seek_reads_as_offsets_by_topic_and_partition() {
+        let mut seek = Seek::default();
+        seek.set("orders", 11, 5);
+        seek.set("orders", 2, 1 << 40);
+        let json =
+            serde_json::json!({"version": 1, "topics": {"orders": {"2": 1u64 << 40, "11": 5}}});
+        assert_eq!(seek.to_json(), json);
+        assert_eq!(seek.offset("orders", 11), Some(5));
+        assert_eq!(seek.offset("orders", 3), None);
+    }
+
+    #[test]
+    fn a_damaged_seek_is_refused() {
+        check_seek(serde_json::json!({"version": 2, "topics": {}}), "its version is 2");
+        check_seek(serde_json::json!({"version": 1}), "topics");
+        check_seek(serde_json::json!({"version": 1, "topics": {"a": {"x": 1}}}), "damaged");
+        check_seek(serde_json::json!({"version": 1, "topics": {"a": {"1": -1}}}), "damaged");
+    }
+
+    #[test]
+    fn a_damaged_step_is_refused() {
+        let range = Range { topic: "a".into(), partition: 0, from: 4, to: 3, count: 0 };
+        let too_many = Range { from: 1, count: 3, ..range.clone() };
+        for range in [range, too_many] {
+            ranges_from_msgpack(&ranges_to_msgpack(&[range])).unwrap_err();
+        }
+        ranges_from_msgpack(&rmpv::Value::Nil).unwrap_err();
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_stored_comes_back(
+            ranges in proptest::collection::vec((".*", any::<u32>(), any::<u32>(), any::<u32>()), 0..9),
+        ) {
+            let ranges: Vec<Range> = ranges.into_iter().map(|(topic, partition, from, count)| {
+                let (from, count) = (u64::from(from), u64::from(count));
+                Range { topic, partition, from, to: from + count, count }
+            }).collect();
+            prop_assert_eq!(&ranges_from_msgpack(&ranges_to_msgpack(&ranges)).unwrap(), &ranges);
+            let mut seek = Seek::default();
+            for range in &ranges {
+                seek.set(&range.topic, range.partition, range.to);
+                seek.ids.insert(range.topic.clone(), format!("id of {}", range.topic));
+            }
+            prop_assert_eq!(Seek::from_json(&seek.to_json()).unwrap(), seek);
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! The properties of a client: ours, what follows from the limits, and what the user adds.
+//!
+//! Pure, except that the client library is asked whether it knows a property. Not here: connecting.
+
+use std::collections::BTreeMap;
+
+use lockgate_core::{EndpointError, QueueLimits};
+use rdkafka::config::ClientConfig;
+use rdkafka::error::KafkaError;
+
+use crate::config::{KafkaInputConfig, is_secret};
+
+/// What a user may not set, and why.
+const FORBIDDEN: [(&str, &str); 12] = [
+    ("bootstrap.servers", "it is set by `brokers`"),
+    ("metadata.broker.list", "it is set by `brokers`"),
+    ("group.id", "assigned partitions need no consumer group"),
+    ("group.instance.id", "assigned partitions need no consumer group"),
+    ("group.protocol", "assigned partitions need no consumer group"),
+    ("partition.assignment.strategy", "assigned partitions need no consumer group"),
+    ("enable.auto.commit", "positions are kept in checkpoints, not by the broker"),
+    ("enable.auto.offset.store", "positions are kept in checkpoints, not by the broker"),
+    ("auto.offset.reset", "a position that is no longer there is an error, never a silent jump"),
+    ("enable.partition.eof", "the end of a partition is found by it"),
+    ("allow.auto.create.topics", "a misspelled topic would be created instead of reported"),
+    ("statistics.interval.ms", "nobody would read the statistics"),
+];
+
+/// Refuses what may not be set.
+pub(super) fn check(properties: &BTreeMap<String, String>) -> Result<(), EndpointError> {
+    for (name, why) in FORBIDDEN {
+        if properties.contains_key(name) {
+            return Err(EndpointError::Configuration(format!(
+                "properties: `{name}` cannot be set: {why}"
+            )));
+        }
+    }
+    let level = properties.get("isolation.level").map(String::as_str);
+    if let Some(other) =
+        level.filter(|level| !["read_committed", "read_uncommitted"].contains(level))
+    {
+        return Err(EndpointError::Configuration(format!(
+            "properties: isolation.level is read_committed or read_uncommitted, not `{other}`"
+        )));
+    }
+    Ok(())
+}
+
+/// What every client of an input is made with.
+pub(super) fn base(config: &KafkaInputConfig) -> ClientConfig {
+    let mut client = ClientConfig::new();
+    for (name, value) in [
+        ("bootstrap.servers", config.brokers.join(",").as_str()),
+        ("client.id", "lockgate"),
+        ("isolation.level", "read_committed"),
+        ("enable.auto.commit", "false"),
+        ("enable.auto.offset.store", "false"),
+        ("auto.offset.reset", "error"),
+        ("allow.auto.create.topics", "false"),
+    ] {
+        client.set(name, value);
+    }
+    config.properties.iter().for_each(|(name, value)| {
+        client.set(name, value);
+    });
+    client
+}
+
+/// What the reading client of `partitions` partitions is made with.
+///
+/// The client prefetches for each partition apart, so each gets its part of the budget. What it holds is
+/// overshot by one response at most. Small queues are the faster ones.
+pub(super) fn reading(
+    config: &KafkaInputConfig,
+    limits: QueueLimits,
+    partitions: usize,
+) -> ClientConfig {
+    let partitions = partitions.max(1) as u64;
+    let kbytes = (limits.max_queued_bytes / 1024 / partitions).clamp(128, 4096);
+    let records = (limits.max_queued_records / partitions).clamp(200, 20_000);
+    let derived = [
+        // Only so that partitions can be assigned at all: the group is never joined.
+        ("group.id", "lockgate-assigned".to_owned()),
+        ("enable.partition.eof", "true".to_owned()),
+        ("queued.max.messages.kbytes", kbytes.to_string()),
+        ("queued.min.messages", records.to_string()),
+        ("fetch.message.max.bytes", (kbytes * 1024).min(1 << 20).to_string()),
+        ("fetch.max.bytes", limits.max_queued_bytes.clamp(1 << 20, 50 << 20).to_string()),
+        ("fetch.queue.backoff.ms", "2".to_owned()),
+        ("fetch.wait.max.ms", "50".to_owned()),
+    ];
+    let mut client = base(config);
+    for (name, value) in derived {
+        if !config.properties.contains_key(name) {
+            client.set(name, value);
+        }
+    }
+    client
+}
+
+/// Why no client could be made, without values that may be secret.
+pub(super) fn refused(error: KafkaError) -> EndpointError {
+    EndpointError::Configuration(match error {
+        KafkaError::ClientConfig(_, _, name, _) if is_secret(&name) => {
+            format!("properties: the value of `{name}` is refused by the Kafka client")
+        }
+        KafkaError::ClientConfig(_, why, name, _) => format!("properties: `{name}`: {why}"),
+        KafkaError::ClientCreation(why) => format!("properties: {why}"),
+        other => format!("properties: {other}"),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::TopicSelection;
+
+    const LIMITS: QueueLimits = QueueLimits { max_queued_records: 10, max_queued_bytes: 64 << 20 };
+
+    fn config(properties: &[(&str, &str)]) -> KafkaInputConfig {
+        let topics = TopicSelection::Names(vec!["orders".into()]);
+        let mut config = KafkaInputConfig::new(vec!["127.0.0.1:1".into()], topics);
+        config.properties =
+            properties.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
+        config
+    }
+
+    fn text(properties: &[(&str, &str)]) -> String {
+        let config = config(properties);
+        let made = check(&config.properties)
+            .and_then(|()| reading(&config, LIMITS, 4).create_native_config().map_err(refused));
+        made.map_or_else(|error| error.to_string(), |_| String::new())
+    }
+
+    #[test]
+    fn what_may_not_be_set_is_refused_with_the_reason() {
+        for (name, why) in FORBIDDEN {
+            let text = text(&[(name, "x")]);
+            assert!(text.contains(name) && text.contains(why), "{text}");
+        }
+        assert!(text(&[("isolation.level", "none")]).contains("isolation.level"));
+        assert_eq!(text(&[("isolation.level", "read_uncommitted")]), "");
+    }
+
+    #[test]
+    fn an_unknown_property_is_named_and_a_secret_is_not_shown() {
+        let unknown = text(&[("fetch.wiat.max.ms", "5")]);
+        assert!(unknown.contains("fetch.wiat.max.ms"), "{unknown}");
+        let secret = text(&[("ssl.key.pasword", "hunter2")]);
+        assert!(secret.contains("ssl.key.pasword") && !secret.contains("hunter2"), "{secret}");
+    }
+
+    #[test]
+    fn the_budget_is_dealt_out_to_the_partitions_unless_it_is_given() {
+        let value = |config: &KafkaInputConfig, partitions| {
+            let client = reading(config, LIMITS, partitions);
+            client.get("queued.max.messages.kbytes").map(str::to_owned)
+        };
+        assert_eq!(value(&config(&[]), 64).as_deref(), Some("1024"));
+        assert_eq!(value(&config(&[]), 1).as_deref(), Some("4096"));
+        assert_eq!(value(&config(&[]), 5000).as_deref(), Some("128"));
+        let given = config(&[("queued.max.messages.kbytes", "7")]);
+        assert_eq!(value(&given, 64).as_deref(), Some("7"));
+    }
+}

@@ -1,0 +1,273 @@
+//! The partitions of a reader: where each is read from, how far it was read, and copying its records.
+//!
+//! Not here: how much may be read, and what becomes of the records.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use lockgate_core::{
+    Batch, BatchBuilder, BufferSize, EndpointError, Header, InputConsumer, NewRecord, Partition,
+};
+use rdkafka::consumer::Consumer;
+use rdkafka::error::RDKafkaErrorCode as Code;
+use rdkafka::{Offset, TopicPartitionList};
+
+use super::ask::Name;
+use super::client::{self, Client, Events, Waker};
+use super::native::{Arrival, PartitionQueue};
+
+/// The client is listened to at least so often.
+const LISTEN: Duration = Duration::from_millis(500);
+
+/// One partition.
+pub(super) struct Part {
+    pub(super) partition: Arc<Partition>,
+    pub(super) queue: PartitionQueue,
+    /// Everything before this offset has been copied, or is known not to be there.
+    pub(super) position: u64,
+    /// Whether the client reads it.
+    pub(super) is_assigned: bool,
+    /// Where the log ended when its end was last seen; records may have come since.
+    pub(super) seen_end: Option<u64>,
+}
+
+/// Records that were copied, and their offsets.
+#[derive(Default)]
+pub(super) struct Copied {
+    pub(super) batch: Option<Batch>,
+    pub(super) offsets: Vec<u64>,
+}
+
+impl Part {
+    pub(super) fn topic(&self) -> &str {
+        &self.partition.source
+    }
+
+    pub(super) fn number(&self) -> u32 {
+        self.partition.number.unwrap_or_default()
+    }
+
+    /// Copies what was taken from the queue into one batch: as long as `admits` takes each record, and not from
+    /// the offset `until` on. What is not copied stays taken.
+    ///
+    /// # Errors
+    /// If the partition cannot be read on. What may pass is reported to `consumer`.
+    pub(super) fn copy(
+        &mut self,
+        until: Option<u64>,
+        consumer: &dyn InputConsumer,
+        mut admits: impl FnMut(BufferSize) -> bool,
+    ) -> Result<Copied, EndpointError> {
+        let mut builder = BatchBuilder::new(self.partition.clone());
+        let mut offsets = Vec::new();
+        let mut spare: Vec<Header<'static>> = Vec::new();
+        while until.is_none_or(|until| self.position < until)
+            && let Some(arrival) = self.queue.front()
+        {
+            let record = match arrival {
+                Arrival::Record(record) => record,
+                Arrival::End(end) => {
+                    self.position = self.position.max(end);
+                    self.seen_end = Some(end);
+                    self.queue.pop();
+                    continue;
+                }
+                Arrival::Failed(code, reason) => {
+                    self.queue.pop();
+                    consumer.error(false, self.failure(code, &reason)?);
+                    continue;
+                }
+            };
+            let offset = record.offset;
+            if offset < self.position {
+                self.queue.pop();
+                continue;
+            }
+            if let Some(until) = until.filter(|until| offset >= *until) {
+                self.position = self.position.max(until);
+                break;
+            }
+            let mut headers = spare;
+            self.queue.headers(&mut headers);
+            let record = NewRecord { headers: &headers, ..record };
+            let fits = admits(size(&record)) && builder.push(record).is_ok();
+            spare = emptied(headers);
+            if !fits {
+                break;
+            }
+            offsets.push(offset);
+            self.position = offset + 1;
+            self.queue.pop();
+        }
+        let batch = (!builder.is_empty()).then(|| builder.build());
+        Ok(Copied { batch, offsets })
+    }
+
+    /// An error of the partition that passes.
+    ///
+    /// # Errors
+    /// The same, if it does not pass.
+    fn failure(&self, code: Code, reason: &str) -> Result<EndpointError, EndpointError> {
+        let (partition, position) = (&self.partition, self.position);
+        match code {
+            Code::AutoOffsetReset | Code::OffsetOutOfRange => Err(EndpointError::Data(format!(
+                "{partition} cannot be read on from offset {position}: it is no longer in the log ({reason})"
+            ))),
+            Code::BrokerTransportFailure
+            | Code::AllBrokersDown
+            | Code::OperationTimedOut
+            | Code::RequestTimedOut
+            | Code::NetworkException
+            | Code::LeaderNotAvailable
+            | Code::NotLeaderForPartition
+            | Code::ReplicaNotAvailable
+            | Code::KafkaStorageError
+            | Code::UnknownLeaderEpoch
+            | Code::FencedLeaderEpoch
+            | Code::OffsetNotAvailable
+            | Code::TopicAuthorizationFailed => Ok(EndpointError::Unavailable {
+                what: format!("reading {partition} from offset {position} on"),
+                source: reason.into(),
+            }),
+            code => Err(EndpointError::Data(format!(
+                "{partition} cannot be read on from offset {position}: {reason} ({code:?})"
+            ))),
+        }
+    }
+}
+
+/// As [`Batch::bytes`] counts it.
+fn size(record: &NewRecord<'_>) -> BufferSize {
+    let field = |field: Option<&[u8]>| field.map_or(0, <[u8]>::len);
+    let headers = record.headers.iter().map(|header| header.name.len() + field(header.value));
+    let bytes = field(record.key) + field(record.value) + headers.sum::<usize>();
+    BufferSize { records: 1, bytes: bytes as u64 }
+}
+
+/// The same memory without what it borrowed.
+fn emptied(mut headers: Vec<Header<'_>>) -> Vec<Header<'static>> {
+    headers.clear();
+    headers.into_iter().map(|_| Header { name: b"", value: None }).collect()
+}
+
+/// All partitions of a reader, which are numbered from 0 in the order in which they came, and the client that
+/// reads them.
+pub(super) struct Source {
+    /// Before the client: their queues are gone before it is.
+    pub(super) parts: Vec<Part>,
+    numbers: BTreeMap<Name, usize>,
+    client: Arc<Client>,
+    waker: Waker,
+    /// Set when the client has something to say.
+    speaks: Arc<AtomicBool>,
+    listened: Instant,
+}
+
+impl Source {
+    pub(super) fn new(mut client: Client, waker: Waker) -> Self {
+        let speaks = Arc::new(AtomicBool::new(true));
+        let (flag, wakes) = (speaks.clone(), waker.clone());
+        client.set_nonempty_callback(move || {
+            flag.store(true, Ordering::Release);
+            wakes.wake();
+        });
+        let (client, listened) = (Arc::new(client), Instant::now());
+        Self { parts: Vec::new(), numbers: BTreeMap::new(), client, waker, speaks, listened }
+    }
+
+    /// Adds a partition that will be read from `position`.
+    pub(super) fn add(
+        &mut self,
+        topic: &str,
+        number: u32,
+        position: u64,
+    ) -> Result<(), EndpointError> {
+        let queue = PartitionQueue::new(&self.client, topic, number, &self.waker)?;
+        let partition = Arc::new(Partition { source: topic.to_owned(), number: Some(number) });
+        self.numbers.insert((topic.to_owned(), number), self.parts.len());
+        self.parts.push(Part { partition, queue, position, is_assigned: false, seen_end: None });
+        Ok(())
+    }
+
+    pub(super) fn find(&self, topic: &str, number: u32) -> Option<usize> {
+        self.numbers.get(&(topic.to_owned(), number)).copied()
+    }
+
+    /// Makes the client read partitions, each from an offset on. Those that it reads already and that have come
+    /// no further go on.
+    pub(super) fn read_from(&mut self, places: &[(usize, u64)]) -> Result<(), EndpointError> {
+        let (mut leave, mut join) = (TopicPartitionList::new(), TopicPartitionList::new());
+        for (index, offset) in places {
+            let part = &mut self.parts[*index];
+            if part.is_assigned && part.position <= *offset {
+                part.position = *offset;
+                continue;
+            }
+            let (topic, number) = (part.partition.source.clone(), part.number() as i32);
+            if part.is_assigned {
+                leave.add_partition(&topic, number);
+            }
+            let raw = Offset::Offset(i64::try_from(*offset).unwrap_or(i64::MAX));
+            join.add_partition_offset(&topic, number, raw).map_err(|error| {
+                EndpointError::Bug(format!(
+                    "{topic}[{number}] cannot be read from {offset}: {error}"
+                ))
+            })?;
+            (part.position, part.is_assigned, part.seen_end) = (*offset, true, None);
+        }
+        let refused = |error: rdkafka::error::KafkaError| {
+            EndpointError::Bug(format!("the Kafka client does not take partitions: {error}"))
+        };
+        if leave.count() > 0 {
+            self.client.incremental_unassign(&leave).map_err(refused)?;
+            places.iter().for_each(|(index, _)| {
+                let part = &mut self.parts[*index];
+                if leave.find_partition(&part.partition.source, part.number() as i32).is_some() {
+                    part.queue.clear();
+                }
+            });
+        }
+        if join.count() > 0 {
+            self.client.incremental_assign(&join).map_err(refused)?;
+        }
+        Ok(())
+    }
+
+    /// Lets the client tell what happened besides records: outages are reported, once each.
+    ///
+    /// # Errors
+    /// If the client has failed for good.
+    pub(super) fn listen(&mut self, consumer: &dyn InputConsumer) -> Result<(), EndpointError> {
+        if !self.speaks.swap(false, Ordering::AcqRel) && self.listened.elapsed() < LISTEN {
+            return Ok(());
+        }
+        self.listened = Instant::now();
+        let Events { reports, stray } = client::events(&self.client);
+        if let Some(stray) = stray {
+            let what = format!("the record of {stray} came in a queue that is not its own");
+            return Err(EndpointError::Bug(what));
+        }
+        let mut reason = None;
+        for (code, text) in reports {
+            match code {
+                Code::Fatal => {
+                    let what = "reading from Kafka".to_owned();
+                    return Err(EndpointError::Unavailable { what, source: text.into() });
+                }
+                // Said once for each time that the last connection is lost.
+                Code::AllBrokersDown | Code::Authentication | Code::SaslAuthenticationFailed => {
+                    let source = reason.take().unwrap_or(text).into();
+                    let what = "no Kafka broker can be reached".to_owned();
+                    consumer.error(false, EndpointError::Unavailable { what, source });
+                }
+                _ => {
+                    tracing::debug!(?code, "{text}");
+                    reason = Some(text);
+                }
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,10 @@
+//! Kafka inputs read from a real broker, which the environment variable LOCKGATE_KAFKA names.
+#![allow(clippy::unwrap_used, clippy::panic, reason = "all of this is test code, helpers included")]
+
+mod broker;
+mod conformance;
+mod harness;
+mod opening;
+mod outage;
+mod reading;
+mod resuming;
