@@ -108,3 +108,48 @@ impl Circuit for PassThrough {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::batch::{BatchBuilder, NewRecord};
+    use crate::record::Partition;
+
+    fn batch(records: u64) -> Batch {
+        let mut batch = BatchBuilder::new(Arc::new(Partition { source: "s".into(), number: None }));
+        for offset in 0..records {
+            batch.push(NewRecord { offset, ..NewRecord::default() }).unwrap();
+        }
+        batch.build()
+    }
+
+    fn counts(output: StepOutput<'_>) -> Vec<u64> {
+        output.into_batches().iter().map(|batches| count(batches)).collect()
+    }
+
+    #[test]
+    fn a_batch_goes_where_it_is_sent() {
+        let names = ["all".to_owned(), "some".to_owned()];
+        let mut output = StepOutput::new(&names);
+        output.send("some", batch(2)).unwrap();
+        let error = output.send("none", batch(1)).unwrap_err().to_string();
+        assert_eq!(error, "there is no output \"none\"; the outputs are all, some");
+        output.send_to_all(&batch(3));
+        assert_eq!(counts(output), [3, 5]);
+    }
+
+    #[test]
+    fn every_record_passes_through() {
+        let part = |input, records: [u64; 2]| Part { input, batches: records.map(batch).to_vec() };
+        let step = Step { number: 1, parts: vec![part(0, [1, 2]), part(2, [0, 4])] };
+        assert_eq!(step.records(), 7);
+        let names = ["one".to_owned(), "two".to_owned()];
+        let mut output = StepOutput::new(&names);
+        PassThrough.step(&step, &mut output).unwrap();
+        assert_eq!(counts(output), [7, 7]);
+        assert!(PassThrough.checkpoint().unwrap().is_empty());
+        PassThrough.restore(&[]).unwrap();
+    }
+}
