@@ -405,6 +405,58 @@ mod tests {
         assert_eq!(batch.end_offset(), Some(10));
     }
 
+    fn rows(values: &[&[u8]]) -> Batch {
+        let mut builder = BatchBuilder::new(file());
+        assert!(builder.is_empty());
+        for (offset, value) in (0..).zip(values) {
+            builder.push(NewRecord { offset, value: Some(value), ..NewRecord::default() }).unwrap();
+            assert_eq!((builder.len() as u64, builder.is_empty()), (offset + 1, false));
+        }
+        builder.build()
+    }
+
+    #[test]
+    fn sizes_follow_what_is_taken() {
+        for mut batch in [lines(b"a\nbb\nccc\n"), rows(&[b"a\n", b"bb\n", b"ccc\n"])] {
+            assert_eq!(batch.size(), BufferSize { records: 3, bytes: 9 });
+            assert_eq!((batch.iter().len(), batch.iter().size_hint()), (3, (3, Some(3))));
+            let front = batch.take_front(1);
+            assert_eq!((front.bytes(), batch.bytes()), (2, 7));
+            let middle = batch.take_front(1);
+            assert_eq!((middle.bytes(), batch.bytes()), (3, 4));
+            assert_eq!(count(&[front, middle.clone(), batch.clone()]), 3);
+            assert_eq!((middle.records_within(2), middle.records_within(3)), (0, 1));
+            assert!(!batch.is_empty());
+            let _ = batch.take_front(9);
+            assert!(batch.is_empty());
+            assert_eq!((batch.size(), batch.offset(), batch.end_offset()), Default::default());
+        }
+    }
+
+    #[test]
+    fn what_adjoins_is_one_piece() {
+        let mut batch = lines(b"a\nbb\nccc\n");
+        let _ = batch.take_front(1);
+        assert_eq!(batch.framed(), Some((Framing::Lines, &b"bb\nccc\n"[..])));
+        assert_eq!(rows(&[b"a"]).framed(), None);
+    }
+
+    /// The length is checked before anything is copied.
+    #[test]
+    fn an_arena_holds_4_gib() {
+        let huge = vec![0; u32::MAX as usize + 1];
+        let mut builder = BatchBuilder::new(file());
+        let value = NewRecord { value: Some(&huge), ..NewRecord::default() };
+        assert_eq!(builder.push(value), Err(ArenaFull));
+        let half = &huge[..huge.len() / 2];
+        let both = NewRecord { key: Some(half), value: Some(half), ..NewRecord::default() };
+        assert_eq!(builder.push(both), Err(ArenaFull));
+        let header = [Header { name: half, value: Some(half) }];
+        let header = NewRecord { headers: &header, ..NewRecord::default() };
+        assert_eq!(builder.push(header), Err(ArenaFull));
+        assert!(builder.is_empty());
+    }
+
     proptest! {
         /// Taking part of a queued buffer once lost its rest: any split is the concatenation.
         #[test]

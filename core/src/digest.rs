@@ -226,6 +226,62 @@ mod tests {
         }
     }
 
+    /// Where records come from counts, and how they are framed, and where a run of them ends.
+    #[test]
+    fn partition_framing_and_runs_count() {
+        let named = |source: &str, number, framing, base_offset, ends: Vec<u32>| {
+            let partition = Arc::new(Partition { source: source.into(), number });
+            let arena = Bytes::from_static(b"\0\0\0\x01\n\0\0\0\0\n");
+            Batch::adjoining(partition, framing, arena, base_offset, 0, ends)
+        };
+        let whole = |source, number, framing| vec![named(source, number, framing, 0, vec![5, 10])];
+        let cut = |second: &str| {
+            let mut rest = named(second, None, Framing::Lines, 0, vec![5, 10]);
+            let _ = rest.take_front(1);
+            vec![named("a", None, Framing::Lines, 0, vec![5]), rest]
+        };
+        let row = |number| {
+            let topic = Arc::new(Partition { source: "t".into(), number: Some(number) });
+            let mut builder = BatchBuilder::new(topic);
+            builder.push(NewRecord { value: Some(b"v"), ..NewRecord::default() }).unwrap();
+            builder.build()
+        };
+        let different = [
+            whole("a", None, Framing::Lines),
+            whole("b", None, Framing::Lines),
+            whole("a", Some(0), Framing::Lines),
+            whole("a", None, Framing::Length32),
+            cut("b"),
+            vec![named("a", None, Framing::Lines, 0, vec![5])],
+            vec![row(0)],
+            vec![row(1)],
+            vec![row(0), row(1)],
+            vec![row(1), row(0)],
+        ];
+        let digests = different.each_ref().map(|batches| PartDigest::of(batches));
+        for (i, a) in digests.iter().enumerate() {
+            assert!(digests[i + 1..].iter().all(|b| a.hash != b.hash), "{i}: {digests:?}");
+        }
+        assert_eq!(digests.map(|digest| digest.records), [2, 2, 2, 2, 2, 1, 1, 1, 2, 2]);
+        assert_eq!(PartDigest::of(&cut("a")), digests[0], "one run, however it was cut");
+    }
+
+    /// Records longer than what is gathered, and shorter ones between them.
+    #[test]
+    fn long_records_are_hashed_in_their_place() {
+        let long = vec![b'x'; 2 * SMALL_BYTES];
+        let values = [&b"a"[..], &long, b"b", b"", &long[..SMALL_BYTES - 1], b"c"];
+        let digest = |order: [usize; 6]| {
+            let numbered: Vec<_> = (0..).zip(order).map(|(n, i)| (n, Some(values[i]))).collect();
+            PartDigest::of(&[rows(&numbered)])
+        };
+        let straight = digest([0, 1, 2, 3, 4, 5]);
+        assert_eq!(straight, digest([0, 1, 2, 3, 4, 5]));
+        for other in [[1, 0, 2, 3, 4, 5], [0, 1, 2, 3, 5, 4], [2, 1, 0, 3, 4, 5]] {
+            assert_ne!(straight, digest(other));
+        }
+    }
+
     proptest! {
         #[test]
         fn batching_does_not_count(cuts in proptest::collection::vec(0usize..4, 0..9)) {
