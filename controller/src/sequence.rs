@@ -26,7 +26,7 @@ use std::time::Duration;
 
 use lockgate_core::{
     Batch, BufferSize, FaultTolerance, InputReaderCommand, ProtocolError, QueueLimits, ReaderState,
-    Resume,
+    Resume, size,
 };
 use serde_json::Value as JsonValue;
 
@@ -538,8 +538,4 @@ impl Sequence {
     fn act(&mut self, action: Action) {
         self.actions.push_back(action);
     }
-}
-
-fn size(batches: &[Batch]) -> BufferSize {
-    batches.iter().fold(BufferSize::ZERO, |size, batch| size.plus(batch.size()))
 }

@@ -89,6 +89,11 @@ pub fn count(batches: &[Batch]) -> u64 {
     batches.iter().map(|batch| batch.len() as u64).sum()
 }
 
+/// Records and bytes in `batches`, each as [`Batch::size`] counts them.
+pub fn size(batches: &[Batch]) -> BufferSize {
+    batches.iter().map(Batch::size).fold(BufferSize::ZERO, BufferSize::plus)
+}
+
 impl Batch {
     /// Records that adjoin in their source, in place in the block that was read.
     ///

@@ -13,7 +13,7 @@ mod reader;
 mod record;
 mod resume;
 
-pub use batch::{ArenaFull, Batch, BatchBuilder, Framing, NewRecord, Records, count};
+pub use batch::{ArenaFull, Batch, BatchBuilder, Framing, NewRecord, Records, count, size};
 pub use circuit::{Circuit, Part, PassThrough, Step, StepOutput};
 pub use command::{InputReaderCommand, NonFtInputReaderCommand};
 pub use digest::{PartDigest, PartHasher};

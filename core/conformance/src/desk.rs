@@ -239,7 +239,7 @@ impl Desk {
     }
 
     fn replayed(&mut self, batches: Vec<Batch>) -> Result<(), Fault> {
-        let given = sum(&batches);
+        let given = lockgate_core::size(&batches);
         self.write_down(format!("replayed {}", size(given)));
         self.quiet_after_failure("replayed")?;
         let result = self.protocol.replayed(given);
@@ -255,7 +255,7 @@ impl Desk {
     }
 
     fn extended(&mut self, batches: Vec<Batch>, resume: Resume) -> Result<(), Fault> {
-        let given = sum(&batches);
+        let given = lockgate_core::size(&batches);
         self.write_down(format!("extended {}, {}", size(given), position(&resume)));
         self.quiet_after_failure("extended")?;
         let (held, promised) = (self.protocol.held(), resume.level());
@@ -353,10 +353,6 @@ impl InputConsumer for Consumer {
             Ok(())
         });
     }
-}
-
-fn sum(batches: &[Batch]) -> BufferSize {
-    batches.iter().fold(BufferSize::ZERO, |sum, batch| sum.plus(batch.size()))
 }
 
 fn size(amount: BufferSize) -> String {

@@ -9,8 +9,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 
 use lockgate_core::{
-    Batch, BufferSize, EndpointError, FaultTolerance, InputConsumer, InputReader,
-    InputReaderCommand,
+    EndpointError, FaultTolerance, InputConsumer, InputReader, InputReaderCommand, size,
 };
 use serde_json::Value as JsonValue;
 
@@ -166,8 +165,7 @@ impl Thread {
                     let replayed = replayer.replay(&ranges_from_msgpack(data)?)?;
                     let Some(replayed) = replayed else { return Ok(()) };
                     shared.report(replayed.applied);
-                    let sizes = replayed.batches.iter().map(Batch::size);
-                    let size = sizes.fold(BufferSize::ZERO, BufferSize::plus);
+                    let size = size(&replayed.batches);
                     if size.records > 0 {
                         shared.consumer.buffered(size);
                     }

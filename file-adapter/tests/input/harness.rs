@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use lockgate_core::{
     Batch, BufferSize, EndpointError, FaultTolerance, Framing, InputConsumer, InputEndpoint,
     InputReader, InputReaderCommand as Command, PartDigest, ProtocolError, QueueLimits,
-    ReaderProtocol, Resume,
+    ReaderProtocol, Resume, size,
 };
 use lockgate_file_adapter::{FileInput, FileInputConfig, Overlong, StartAt};
 use serde_json::Value as JsonValue;
@@ -176,10 +176,6 @@ impl Collector {
         drop(state);
         let _ = self.events.lock().unwrap().send(event);
     }
-}
-
-fn size(batches: &[Batch]) -> BufferSize {
-    batches.iter().fold(BufferSize::ZERO, |sum, batch| sum.plus(batch.size()))
 }
 
 impl InputConsumer for Collector {

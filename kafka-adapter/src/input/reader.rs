@@ -12,8 +12,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use lockgate_core::{
-    Batch, BufferSize, EndpointError, FaultTolerance, InputConsumer, InputReader,
-    InputReaderCommand as Command,
+    EndpointError, FaultTolerance, InputConsumer, InputReader, InputReaderCommand as Command, size,
 };
 use serde_json::Value as JsonValue;
 
@@ -196,7 +195,7 @@ fn read(
                 let ranges = ranges_from_msgpack(&data)?;
                 let batches = replay(source, &ranges, consumer, &shared.stop)?;
                 let Some(batches) = batches else { return Ok(()) };
-                let size = batches.iter().map(Batch::size).fold(BufferSize::ZERO, BufferSize::plus);
+                let size = size(&batches);
                 if size.records > 0 {
                     consumer.buffered(size);
                 }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use lockgate_core::{
     Batch, BufferSize, EndpointError, FaultTolerance, InputConsumer, InputEndpoint, InputReader,
-    InputReaderCommand as Command, QueueLimits, ReaderProtocol, Record, Resume,
+    InputReaderCommand as Command, QueueLimits, ReaderProtocol, Record, Resume, size,
 };
 use lockgate_kafka_adapter::KafkaInput;
 use serde_json::Value as JsonValue;
@@ -89,10 +89,6 @@ impl InputConsumer for Desk {
     fn policy_applied(&self, policy: &'static str, text: String) {
         self.hear(|_| Err(format!("{policy}: {text}")));
     }
-}
-
-fn size(batches: &[Batch]) -> BufferSize {
-    batches.iter().map(Batch::size).fold(BufferSize::ZERO, BufferSize::plus)
 }
 
 /// A step: its records and what would be journaled.

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use lockgate_core::{
     Batch, BatchBuilder, BufferSize, EndpointError, FaultTolerance, InputConsumer, InputEndpoint,
     InputReader, InputReaderCommand as Command, MemoryInput, MemoryRecord, NewRecord, QueueLimits,
-    Resume, count,
+    Resume, count, size,
 };
 use serde_json::Value as JsonValue;
 
@@ -312,8 +312,7 @@ impl InputConsumer for Consumer {
         match self.wrong {
             Wrong::ReplaysOneLess => {
                 batches.iter_mut().for_each(|batch| drop(batch.take_front(1)));
-                let size = |sum: BufferSize, batch: &Batch| sum.plus(batch.size());
-                self.real.buffered(batches.iter().fold(BufferSize::ZERO, size));
+                self.real.buffered(size(&batches));
             }
             Wrong::ReplaysOtherContent => batches = batches.iter().map(rewritten).collect(),
             _ => {}
