@@ -32,7 +32,9 @@ const NEEDS_BROKER: &str = "lockgate-kafka-adapter";
 
 pub(crate) fn run(arguments: &Arguments, without_broker: WithoutBroker) -> Result<()> {
     let mut command = cargo(&["test", "--locked", TEST_PROFILE])?;
-    if !may_need_broker(arguments) {
+    let chosen = chosen_packages(arguments);
+    let is_chosen = chosen.contains(&NEEDS_BROKER);
+    if !is_chosen && !chosen.is_empty() {
         add(arguments, &mut command);
         return run_command(command);
     }
@@ -40,7 +42,9 @@ pub(crate) fn run(arguments: &Arguments, without_broker: WithoutBroker) -> Resul
     let bootstrap = match &broker {
         Broker::Given(bootstrap) => bootstrap,
         Broker::Started(started) => started.bootstrap(),
-        Broker::Unavailable { why, remedy } if without_broker == WithoutBroker::Fail => {
+        Broker::Unavailable { why, remedy }
+            if is_chosen || without_broker == WithoutBroker::Fail =>
+        {
             bail!("the tests against a Kafka broker cannot run: {why}; {remedy}");
         }
         Broker::Unavailable { why, remedy } => {
@@ -53,15 +57,14 @@ pub(crate) fn run(arguments: &Arguments, without_broker: WithoutBroker) -> Resul
     run_command(command)
 }
 
-/// Whether what is tested may contain tests that need a broker.
-fn may_need_broker(arguments: &Arguments) -> bool {
+/// The packages that were asked for; none means all.
+fn chosen_packages(arguments: &Arguments) -> Vec<&str> {
     let words: Vec<&str> = typed_for_cargo(arguments).collect();
     let chosen = words.iter().enumerate().filter_map(|(index, word)| match *word {
         "-p" | "--package" => words.get(index + 1).copied(),
         _ => word.strip_prefix("--package=").or_else(|| word.strip_prefix("-p")),
     });
-    let chosen: Vec<&str> = chosen.collect();
-    chosen.is_empty() || chosen.contains(&NEEDS_BROKER)
+    chosen.collect()
 }
 
 /// Runs all that needs no broker, and ends with what was left out.
@@ -70,19 +73,13 @@ fn leave_out(arguments: &Arguments, mut command: Command, why: &str) -> Result<(
     list.args(["--quiet", "--", "--list"]);
     let list = output(list).context("counting the tests that need a Kafka broker")?;
     let left_out = count_tests(&String::from_utf8_lossy(&list));
-    let mut unit = cargo(&["test", "--locked", TEST_PROFILE, "-p", NEEDS_BROKER, "--lib"])?;
-    let typed = |command: &mut Command| {
-        command.args(&arguments.cargo_test);
-        if !arguments.test_program.is_empty() {
-            command.arg("--").args(&arguments.test_program);
-        }
-    };
     if arguments.cargo_test.is_empty() {
-        typed(&mut unit);
+        let mut unit = cargo(&["test", "--locked", TEST_PROFILE, "-p", NEEDS_BROKER, "--lib"])?;
+        add_typed(arguments, &mut unit);
         run_command(unit)?;
     }
     command.args(["--workspace", "--exclude", NEEDS_BROKER]);
-    typed(&mut command);
+    add_typed(arguments, &mut command);
     run_command(command)?;
     println!("{left_out} tests were left out, because they need a Kafka broker: {why}");
     Ok(())
@@ -100,10 +97,13 @@ fn typed_for_cargo(arguments: &Arguments) -> impl Iterator<Item = &str> {
 
 /// All packages are tested unless the arguments choose some.
 fn add(arguments: &Arguments, command: &mut Command) {
-    let chooses = |word: &str| word.starts_with("-p") || word.starts_with("--package");
-    if !typed_for_cargo(arguments).any(chooses) {
+    if chosen_packages(arguments).is_empty() {
         command.arg("--workspace");
     }
+    add_typed(arguments, command);
+}
+
+fn add_typed(arguments: &Arguments, command: &mut Command) {
     command.args(&arguments.cargo_test);
     if !arguments.test_program.is_empty() {
         command.arg("--").args(&arguments.test_program);
@@ -150,14 +150,18 @@ mod tests {
     }
 
     #[test]
-    fn a_broker_is_started_only_for_what_may_need_one() {
-        let needs = |typed: &str| {
+    fn chosen_packages_are_known_however_they_are_typed() {
+        let check = |typed: &str, expected: &[&str]| {
             let words = std::iter::once("test").chain(typed.split_whitespace());
-            may_need_broker(&Line::try_parse_from(words).unwrap().arguments)
+            let line = Line::try_parse_from(words).unwrap();
+            assert_eq!(chosen_packages(&line.arguments), expected, "{typed}");
         };
-        assert!(needs("") && needs("journal") && needs("-- -p lockgate-core"));
-        assert!(needs("-p lockgate-kafka-adapter") && needs("--package=lockgate-kafka-adapter"));
-        assert!(!needs("-p lockgate-core") && !needs("--package lockgate"));
+        check("", &[]);
+        check("journal -- -p lockgate-core", &[]);
+        check("-p lockgate-core -p xtask", &["lockgate-core", "xtask"]);
+        check("-pxtask", &["xtask"]);
+        check("--package=lockgate", &["lockgate"]);
+        check("--package lockgate journal", &["lockgate"]);
     }
 
     #[test]
