@@ -103,7 +103,6 @@ pub struct Sequence {
     /// When an orderly stop must have ended.
     stop_deadline: Option<Duration>,
     actions: VecDeque<Action>,
-    #[cfg(debug_assertions)]
     fault: Option<SequenceFault>,
 }
 
@@ -157,7 +156,6 @@ impl Sequence {
             blocked: 0,
             stop_deadline: None,
             actions: VecDeque::new(),
-            #[cfg(debug_assertions)]
             fault: None,
         };
         if level == FaultTolerance::ExactlyOnce {

@@ -26,7 +26,6 @@ pub use context::Standing;
 use context::{CommitState, Context};
 pub use event::{AddError, Assigned, Commit, CommitOutcome, ContextAction, PartitionId, Tickets};
 pub use fault::PartitionFault;
-use fault::Seeded;
 use rebalance::Revoke;
 pub use turn::Stage;
 
@@ -54,7 +53,7 @@ pub struct PartitionContexts {
     /// Those that had changed before it.
     active: Vec<PartitionId>,
     actions: VecDeque<ContextAction>,
-    seeded: Seeded,
+    fault: Option<PartitionFault>,
 }
 
 impl PartitionContexts {
@@ -74,23 +73,14 @@ impl PartitionContexts {
             touched: Vec::new(),
             active: Vec::new(),
             actions: VecDeque::new(),
-            seeded: Seeded::default(),
+            fault: None,
         }
-    }
-
-    /// With a deliberate fault, for the tests of checkers.
-    #[doc(hidden)]
-    #[cfg(debug_assertions)]
-    #[must_use]
-    pub fn with_fault(mut self, fault: PartitionFault) -> Self {
-        self.seeded = Seeded::with(fault);
-        self
     }
 
     /// Requests other properties: when nothing is pending, `max_pending_records` is in force and
     /// [`ContextAction::Reload`] says so. A request during another one takes its place.
     pub fn request_reload(&mut self, max_pending_records: NonZeroU32) {
-        if self.seeded.is(PartitionFault::SecondReloadForgotten) && self.reload.is_some() {
+        if self.has(PartitionFault::SecondReloadForgotten) && self.reload.is_some() {
             return;
         }
         self.reload = Some(max_pending_records);
@@ -140,12 +130,11 @@ impl PartitionContexts {
     /// The records are done with. Changes nothing if their partition has been given up since.
     pub fn complete(&mut self, tickets: Tickets) {
         let Tickets { partition, epoch, first, len } = tickets;
-        let late = self.seeded.is(PartitionFault::LateCompletionCounts);
+        let late = self.has(PartitionFault::LateCompletionCounts);
         let Some(context) = self.context_mut(partition) else { return };
         if context.complete(epoch, first, len) {
             self.touch(partition);
         } else if late {
-            #[cfg(debug_assertions)]
             context.complete_unasked();
             self.touch(partition);
         }
@@ -167,7 +156,7 @@ impl PartitionContexts {
 
     /// A commit ended. Changes nothing if its epoch is over.
     pub fn commit_answered(&mut self, commit: Commit, outcome: CommitOutcome) {
-        let forgets = self.seeded.is(PartitionFault::FailedCommitForgotten);
+        let forgets = self.has(PartitionFault::FailedCommitForgotten);
         let Some(context) = self.context_mut(commit.partition) else { return };
         // An answer to an earlier one than the last says nothing.
         if context.epoch() != commit.epoch || context.committed != Some(commit.offset) {
@@ -253,7 +242,7 @@ impl PartitionContexts {
     /// The number of pending records at which a partition is full.
     fn limit(&self) -> u64 {
         let limit = u64::from(self.max_pending_records.get());
-        let is_late = self.seeded.is(PartitionFault::FullAboveTheLimit);
+        let is_late = self.has(PartitionFault::FullAboveTheLimit);
         if is_late { limit.saturating_add(1) } else { limit }
     }
 

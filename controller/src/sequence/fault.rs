@@ -1,6 +1,6 @@
 //! Faults that the model check puts into the machine on purpose, to show that it would find them.
 //!
-//! Without debug assertions there is no way to put one in, and nothing of this is left in the program.
+//! Without debug assertions none has an effect, and nothing of them is left in the program.
 
 use super::Sequence;
 
@@ -47,28 +47,17 @@ pub enum SequenceFault {
 }
 
 impl Sequence {
-    /// This machine with a fault in it, if there are debug assertions.
+    /// This machine with a fault in it.
     #[doc(hidden)]
     #[must_use]
-    pub fn with_fault(self, fault: SequenceFault) -> Self {
-        #[cfg(debug_assertions)]
-        return Self { fault: Some(fault), ..self };
-        #[cfg(not(debug_assertions))]
-        {
-            let _ = fault;
-            self
-        }
+    pub fn with_fault(mut self, fault: SequenceFault) -> Self {
+        self.fault = Some(fault);
+        self
     }
 
     /// Whether the fault was put in.
     #[inline]
     pub(super) fn has(&self, fault: SequenceFault) -> bool {
-        #[cfg(debug_assertions)]
-        return self.fault == Some(fault);
-        #[cfg(not(debug_assertions))]
-        {
-            let _ = fault;
-            false
-        }
+        cfg!(debug_assertions) && self.fault == Some(fault)
     }
 }

@@ -140,7 +140,6 @@ impl Context {
     }
 
     /// For [`PartitionFault`](super::PartitionFault): the first record that is pending counts as complete.
-    #[cfg(debug_assertions)]
     pub(super) fn complete_unasked(&mut self) {
         self.current.complete_first();
     }

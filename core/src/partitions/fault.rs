@@ -1,8 +1,10 @@
 //! Deliberate faults, so that the checkers can be shown to find them.
 //!
-//! They exist in builds with debug assertions only; in all others [`Seeded::is`] is `false` for the compiler.
+//! Without debug assertions none has an effect, and nothing of them is left in the program.
 
-/// A deliberate fault of [`PartitionContexts`](super::PartitionContexts).
+use super::PartitionContexts;
+
+/// A deliberate fault of [`PartitionContexts`].
 #[doc(hidden)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PartitionFault {
@@ -59,26 +61,18 @@ impl PartitionFault {
     ];
 }
 
-/// The fault of one machine, if it has one.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub(super) struct Seeded {
-    #[cfg(debug_assertions)]
-    fault: Option<PartitionFault>,
-}
-
-impl Seeded {
-    #[cfg(debug_assertions)]
-    pub(super) fn with(fault: PartitionFault) -> Self {
-        Self { fault: Some(fault) }
+impl PartitionContexts {
+    /// These contexts with a fault in them.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn with_fault(mut self, fault: PartitionFault) -> Self {
+        self.fault = Some(fault);
+        self
     }
 
-    #[cfg(debug_assertions)]
-    pub(super) fn is(self, fault: PartitionFault) -> bool {
-        self.fault == Some(fault)
-    }
-
-    #[cfg(not(debug_assertions))]
-    pub(super) fn is(self, _: PartitionFault) -> bool {
-        false
+    /// Whether the fault was put in.
+    #[inline]
+    pub(super) fn has(&self, fault: PartitionFault) -> bool {
+        cfg!(debug_assertions) && self.fault == Some(fault)
     }
 }

@@ -32,7 +32,7 @@ impl PartitionContexts {
         revoke.until = revoke.until.max(until);
         for partition in partitions {
             self.forget_coming(partition);
-            let marks = !self.seeded.is(PartitionFault::RevokedNotMarked);
+            let marks = !self.has(PartitionFault::RevokedNotMarked);
             if let Some(context) = self.context_mut(partition)
                 && context.standing == Standing::Assigned
                 && marks
@@ -46,7 +46,7 @@ impl PartitionContexts {
 
     /// These partitions are not ours any more: nothing of them is waited for or committed.
     pub fn lose(&mut self, partitions: impl IntoIterator<Item = PartitionId>) {
-        let commits = self.seeded.is(PartitionFault::CommitsLost);
+        let commits = self.has(PartitionFault::CommitsLost);
         let (mut lost, mut last) = (Vec::new(), Vec::new());
         for partition in partitions {
             self.forget_coming(partition);
@@ -82,7 +82,7 @@ impl PartitionContexts {
     }
 
     pub(super) fn answer_revoke(&mut self, now: Duration) {
-        let waits = self.seeded.is(PartitionFault::RevokeWaitsForEver);
+        let waits = self.has(PartitionFault::RevokeWaitsForEver);
         let Some(revoke) = self.revoke.take_if(|revoke| {
             let contexts = &self.contexts;
             let context = |p: &PartitionId| contexts.get(p.0 as usize).and_then(Option::as_ref);
@@ -140,7 +140,7 @@ impl PartitionContexts {
         }
         self.last_epoch += 1;
         let epoch = self.last_epoch;
-        let forgets = self.seeded.is(PartitionFault::EndedNotCounted);
+        let forgets = self.has(PartitionFault::EndedNotCounted);
         if forgets && let Some(context) = self.context_mut(partition) {
             let forgotten = context.forget();
             self.pending -= forgotten;
@@ -158,7 +158,7 @@ impl PartitionContexts {
             }
         };
         self.touch(partition);
-        let paused = paused && !self.seeded.is(PartitionFault::AssignedAsRunning);
+        let paused = paused && !self.has(PartitionFault::AssignedAsRunning);
         Some(Assigned { partition, epoch, paused })
     }
 

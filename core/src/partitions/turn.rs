@@ -42,11 +42,11 @@ impl Stage {
 impl PartitionContexts {
     pub(super) fn update_watermarks(&mut self) {
         std::mem::swap(&mut self.touched, &mut self.active);
+        let passes = self.has(PartitionFault::WatermarkPassesIncomplete);
         for partition in &self.active {
             let Some(context) = at(&mut self.contexts, *partition) else { continue };
             context.touched = false;
-            #[cfg(debug_assertions)]
-            if self.seeded.is(PartitionFault::WatermarkPassesIncomplete) && context.pending() > 1 {
+            if passes && context.pending() > 1 {
                 context.complete_unasked();
             }
             self.pending -= context.pass();
@@ -58,7 +58,7 @@ impl PartitionContexts {
         if all {
             self.active = self.partitions().collect();
         }
-        let touches = self.seeded.is(PartitionFault::PausesRevoking);
+        let touches = self.has(PartitionFault::PausesRevoking);
         let paused = self.active_that(|_, context| {
             let ours = context.standing == Standing::Assigned
                 || touches && context.standing == Standing::Revoking;
@@ -70,10 +70,10 @@ impl PartitionContexts {
     }
 
     pub(super) fn resume(&mut self) {
-        if self.reload.is_some() && !self.seeded.is(PartitionFault::ResumesDuringReload) {
+        if self.reload.is_some() && !self.has(PartitionFault::ResumesDuringReload) {
             return;
         }
-        let late = self.seeded.is(PartitionFault::ResumesWhenEmpty);
+        let late = self.has(PartitionFault::ResumesWhenEmpty);
         let limit = if late { 1 } else { self.limit() };
         let resumed = self.active_that(|_, context| {
             let ours = context.standing == Standing::Assigned;
@@ -102,14 +102,14 @@ impl PartitionContexts {
 
     pub(super) fn reload(&mut self) {
         let mut pending = self.pending;
-        if self.seeded.is(PartitionFault::ReloadForgetsRevoking) {
+        if self.has(PartitionFault::ReloadForgetsRevoking) {
             let contexts = self.contexts.iter().flatten();
             let ours = contexts.filter(|context| context.standing == Standing::Assigned);
             pending = ours.map(Context::pending).sum();
         }
         let Some(max_pending_records) = self.reload.take_if(|_| pending == 0) else { return };
         self.max_pending_records = max_pending_records;
-        if self.seeded.is(PartitionFault::ReloadRevivesRevoking) {
+        if self.has(PartitionFault::ReloadRevivesRevoking) {
             let contexts = self.contexts.iter_mut().flatten();
             contexts.for_each(|context| context.standing = Standing::Assigned);
         }

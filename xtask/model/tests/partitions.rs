@@ -1,7 +1,6 @@
 //! The partition contexts explored at small sizes, and each deliberate fault caught.
 
-use lockgate_core::PartitionFault;
-use lockgate_model::{Report, SeedModel, Until, WiderModel, check_projection, explore, spec::Spec};
+use lockgate_model::{SeedModel, Until, WiderModel, check_projection, explore, spec::Spec};
 
 fn seed(partitions: u32, max_pending: u32) -> SeedModel {
     SeedModel { spec: Spec { partitions, max_pending }, fault: None }
@@ -44,50 +43,59 @@ fn the_wider_models_hold() {
     }
 }
 
-/// The first property that a fault breaks, with the shortest way to it.
-fn caught(reports: impl Iterator<Item = Report>) -> String {
-    for report in reports {
-        if let Some(verdict) = report.verdicts.iter().find(|verdict| verdict.trace.is_some()) {
-            let trace = verdict.trace.iter().flatten();
-            let lines = trace.enumerate().map(|(i, line)| format!("{:>2}. {line}\n", i + 1));
-            return format!(
-                "{}: {}\n{}",
-                report.model,
-                verdict.property,
-                lines.collect::<String>()
-            );
+/// Without debug assertions a fault has no effect.
+#[cfg(debug_assertions)]
+mod faults {
+    use lockgate_core::PartitionFault;
+    use lockgate_model::Report;
+
+    use super::*;
+
+    /// The first property that a fault breaks, with the shortest way to it.
+    fn caught(reports: impl Iterator<Item = Report>) -> String {
+        for report in reports {
+            if let Some(verdict) = report.verdicts.iter().find(|verdict| verdict.trace.is_some()) {
+                let trace = verdict.trace.iter().flatten();
+                let lines = trace.enumerate().map(|(i, line)| format!("{:>2}. {line}\n", i + 1));
+                return format!(
+                    "{}: {}\n{}",
+                    report.model,
+                    verdict.property,
+                    lines.collect::<String>()
+                );
+            }
+        }
+        "not caught".into()
+    }
+
+    fn wider_with(fault: PartitionFault) -> impl Iterator<Item = Report> {
+        let models = WiderModel::small().into_iter();
+        models.map(move |(name, model)| {
+            explore(name, WiderModel { fault: Some(fault), ..model }, Until::Broken)
+        })
+    }
+
+    #[test]
+    fn each_fault_is_caught_by_the_wider_model() {
+        for fault in PartitionFault::ALL {
+            insta::assert_snapshot!(format!("wider_{fault:?}"), caught(wider_with(fault)));
         }
     }
-    "not caught".into()
-}
 
-fn wider_with(fault: PartitionFault) -> impl Iterator<Item = Report> {
-    let models = WiderModel::small().into_iter();
-    models.map(move |(name, model)| {
-        explore(name, WiderModel { fault: Some(fault), ..model }, Until::Broken)
-    })
-}
-
-#[test]
-fn each_fault_is_caught_by_the_wider_model() {
-    for fault in PartitionFault::ALL {
-        insta::assert_snapshot!(format!("wider_{fault:?}"), caught(wider_with(fault)));
-    }
-}
-
-/// What the specification speaks of is caught there too.
-#[test]
-fn faults_in_what_is_specified_are_caught_by_the_specification() {
-    let faults = [
-        PartitionFault::FullAboveTheLimit,
-        PartitionFault::RevokedNotMarked,
-        PartitionFault::ResumesDuringReload,
-        PartitionFault::AssignedAsRunning,
-        PartitionFault::EndedNotCounted,
-    ];
-    for fault in faults {
-        let model = SeedModel { fault: Some(fault), ..seed(1, 2) };
-        let reports = std::iter::once(explore("as specified", model, Until::Broken));
-        insta::assert_snapshot!(format!("seed_{fault:?}"), caught(reports));
+    /// What the specification speaks of is caught there too.
+    #[test]
+    fn faults_in_what_is_specified_are_caught_by_the_specification() {
+        let faults = [
+            PartitionFault::FullAboveTheLimit,
+            PartitionFault::RevokedNotMarked,
+            PartitionFault::ResumesDuringReload,
+            PartitionFault::AssignedAsRunning,
+            PartitionFault::EndedNotCounted,
+        ];
+        for fault in faults {
+            let model = SeedModel { fault: Some(fault), ..seed(1, 2) };
+            let reports = std::iter::once(explore("as specified", model, Until::Broken));
+            insta::assert_snapshot!(format!("seed_{fault:?}"), caught(reports));
+        }
     }
 }
