@@ -17,8 +17,8 @@ Exit codes:
 
 Log lines go to standard error; LOCKGATE_LOG sets their level (error, warn, info, debug, trace).";
 
-/// Reads files, cuts what arrives into numbered steps, and hands each step to the outputs exactly once,
-/// through crashes and restarts.
+/// Reads files and Kafka topics, cuts what arrives into numbered steps, and hands each step to the outputs exactly
+/// once, through crashes and restarts.
 #[derive(Debug, Parser)]
 #[command(name = "lockgate", version, after_help = EXIT_CODES, max_term_width = 100)]
 pub(crate) struct Args {

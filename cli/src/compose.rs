@@ -1,10 +1,13 @@
 //! From a checked pipeline file to what the controller runs: the only place that names all crates.
 
+mod kafka;
+
 use std::path::Path;
 
 use lockgate_controller as controller;
-use lockgate_core::{Framing, Output as OutputPort, QueueLimits};
+use lockgate_core::{Framing, InputEndpoint, Output as OutputPort, QueueLimits};
 use lockgate_file_adapter as file;
+use lockgate_kafka_adapter::{GroupCommits, KafkaInput, KafkaOutput};
 
 use crate::exit::{Code, Failed};
 use crate::pipeline as checked;
@@ -20,6 +23,8 @@ pub(crate) fn compose(
     refuse_loops(pipeline)?;
     let settings = controller::Settings {
         delivery: match pipeline.delivery {
+            // The steps of a group cannot be replayed; the output's transactions make up for it.
+            _ if pipeline.is_exactly_once_by_groups() => controller::Delivery::AtLeastOnce,
             checked::Delivery::ExactlyOnce => controller::Delivery::ExactlyOnce,
             checked::Delivery::AtLeastOnce => controller::Delivery::AtLeastOnce,
             checked::Delivery::None => controller::Delivery::None,
@@ -39,15 +44,33 @@ pub(crate) fn compose(
         shutdown_timeout: pipeline.shutdown_timeout,
     };
     let mut composed = controller::Pipeline::new(&pipeline.name, settings);
-    composed.inputs = pipeline.inputs.iter().map(input).collect();
-    composed.outputs = pipeline.outputs.iter().map(output).collect();
+    let mut commits = Vec::new();
+    for (place, input) in pipeline.inputs.iter().enumerate() {
+        let (endpoint, limits): (Box<dyn InputEndpoint>, _) = match &input.kind {
+            checked::InputKind::File(settings) => {
+                (Box::new(file::FileInput::new(file_input(settings))), file_limits(settings))
+            }
+            checked::InputKind::Kafka(settings) => {
+                let mut endpoint = KafkaInput::new(kafka::input(settings));
+                if pipeline.is_exactly_once_by_groups() {
+                    let (committed, by_output) = endpoint.committed_by_output();
+                    commits.push((place, by_output));
+                    endpoint = committed;
+                }
+                (Box::new(endpoint), kafka_limits(settings))
+            }
+        };
+        composed.inputs.push(controller::Input { name: input.name.clone(), endpoint, limits });
+    }
+    composed.outputs =
+        pipeline.outputs.iter().map(|one| output(&pipeline.name, one, &commits)).collect();
     Ok(composed)
 }
 
 /// An input that reads what an output writes would never end.
 fn refuse_loops(pipeline: &checked::Pipeline) -> Result<(), Failed> {
     for input in &pipeline.inputs {
-        let checked::InputKind::File(settings) = &input.kind;
+        let checked::InputKind::File(settings) = &input.kind else { continue };
         let config = file_input(settings);
         for output in &pipeline.outputs {
             let checked::OutputKind::File(written) = &output.kind else { continue };
@@ -69,15 +92,17 @@ fn refuse_loops(pipeline: &checked::Pipeline) -> Result<(), Failed> {
     Ok(())
 }
 
-fn input(input: &checked::Input) -> controller::Input {
-    let checked::InputKind::File(settings) = &input.kind;
-    controller::Input {
-        name: input.name.clone(),
-        endpoint: Box::new(file::FileInput::new(file_input(settings))),
-        limits: QueueLimits {
-            max_queued_records: settings.max_queued_records,
-            max_queued_bytes: settings.max_queued_bytes,
-        },
+fn file_limits(input: &checked::FileInput) -> QueueLimits {
+    QueueLimits {
+        max_queued_records: input.max_queued_records,
+        max_queued_bytes: input.max_queued_bytes,
+    }
+}
+
+fn kafka_limits(input: &checked::KafkaInput) -> QueueLimits {
+    QueueLimits {
+        max_queued_records: input.max_queued_records,
+        max_queued_bytes: input.max_queued_bytes,
     }
 }
 
@@ -102,9 +127,22 @@ fn file_input(input: &checked::FileInput) -> file::FileInputConfig {
     }
 }
 
-fn output(output: &checked::Output) -> controller::NamedOutput {
+/// `commits` are of the consumer groups whose offsets the output commits along with the records.
+fn output(
+    pipeline: &str,
+    output: &checked::Output,
+    commits: &[(usize, GroupCommits)],
+) -> controller::NamedOutput {
     let port: Box<dyn OutputPort> = match &output.kind {
         checked::OutputKind::File(settings) => file::file_output(file_output(settings)),
+        checked::OutputKind::Kafka(settings) => {
+            let id = format!("lockgate-{pipeline}-{}", output.name);
+            let endpoint = KafkaOutput::new(kafka::output(settings, id));
+            let joined = |endpoint: KafkaOutput, (place, commits): &(usize, GroupCommits)| {
+                endpoint.committing(*place, commits.clone())
+            };
+            Box::new(commits.iter().fold(endpoint, joined))
+        }
         checked::OutputKind::Stdout { format } => {
             Box::new(file::StdoutOutput::new(self::format(*format)))
         }

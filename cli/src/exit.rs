@@ -81,6 +81,7 @@ fn code_of(error: &Error) -> Code {
             EndpointError::Data(_) => Code::Data,
             EndpointError::Unavailable { .. } => Code::Unavailable,
             EndpointError::Storage { .. } | EndpointError::StorageFull { .. } => Code::Storage,
+            EndpointError::Superseded { .. } => Code::Temporary,
             EndpointError::Bug(_) => Code::Bug,
         },
         Error::Diverged(_) => Code::Data,

@@ -4,7 +4,7 @@
 //! line, column and key path. The way of a file: [`node`] reads YAML into a tree that knows its
 //! places, [`expand`] puts environment variables in, [`decode`] turns the tree into the [`raw`]
 //! settings, [`checked`] makes sure that they fit together. Deliberately not for opening anything
-//! that the file names.
+//! that the file names, except files that hold secrets.
 
 use std::fs::File;
 use std::io::Read;
@@ -23,10 +23,12 @@ mod raw;
 mod units;
 
 pub(crate) use checked::{
-    FileInput, FileOutput, Input, InputKind, Output, OutputKind, Pipeline, SEGMENT,
+    FileInput, FileOutput, InputKind, KafkaInput, KafkaOutput, Mode, OnRefused, Output, OutputKind,
+    Pipeline, SEGMENT, StartFrom, Topic, Topics,
 };
 pub(crate) use choice::{
-    Compression, Delivery, InputFormat, OnStall, OutputFormat, Overlong, StartAt,
+    Compression, Delivery, GroupProtocol, InputFormat, Kept, OnGone, OnStall, OutputFormat,
+    Overlong, PartitionChoice, StartAt, StopAt, TimestampChoice,
 };
 pub(crate) use error::PipelineError;
 pub(crate) use expand::Environment;
@@ -62,7 +64,11 @@ pub(crate) fn load(path: &Path) -> Result<Pipeline, PipelineError> {
 /// # Errors
 /// The first thing that is wrong.
 #[cfg(test)]
-fn parse(text: &str, path: &Path, environment: Environment<'_>) -> Result<Pipeline, PipelineError> {
+pub(crate) fn parse(
+    text: &str,
+    path: &Path,
+    environment: Environment<'_>,
+) -> Result<Pipeline, PipelineError> {
     check(text, directory(path), environment)
         .map_err(|fault| PipelineError::Invalid { file: path.display().to_string(), fault })
 }

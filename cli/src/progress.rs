@@ -31,6 +31,11 @@ pub(crate) fn line(now: &Status, before: &Status) -> String {
         );
         condition(&mut text, input);
     }
+    for output in &now.outputs {
+        if let Some(trouble) = &output.trouble {
+            let _ = write!(text, " | {}: {trouble}", output.name);
+        }
+    }
     if let Some(reason) = &now.blocked {
         let _ = write!(text, " | waiting: {reason}");
     }
@@ -73,6 +78,9 @@ pub(crate) fn summary(name: &str, status: &Status) -> String {
     }
     for output in &status.outputs {
         text += &endpoint("output", &output.name, output.records, output.bytes);
+        for (policy, count) in &output.policies {
+            let _ = writeln!(text, "          {policy}: {}", HumanCount(*count));
+        }
     }
     text
 }
@@ -99,7 +107,13 @@ mod tests {
             policies: [("overlong_truncated", 3)].into(),
             ..InputStatus::default()
         };
-        let output = OutputStatus { name: "copy".into(), records: 1_990_000, bytes: 398 << 20 };
+        let output = OutputStatus {
+            name: "copy".into(),
+            records: 1_990_000,
+            bytes: 398 << 20,
+            policies: [("refused_skipped", 2)].into(),
+            ..OutputStatus::default()
+        };
         Status {
             phase: Phase::Running,
             step: 41,
@@ -123,8 +137,9 @@ mod tests {
         insta::assert_snapshot!(line(&now, &before), @"step 41, checkpoint 30 | orders: 2,000,000 records, 400.00 MiB, 1,500,000/s");
         now.inputs[0].stalled = true;
         now.inputs[0].paused = vec![PauseReason::User];
+        now.outputs[0].trouble = Some("no broker".into());
         now.blocked = Some("out/orders.log: No space left on device".into());
-        insta::assert_snapshot!(line(&now, &before), @"step 41, checkpoint 30 | orders: 2,000,000 records, 400.00 MiB, 1,500,000/s, STALLED, paused | waiting: out/orders.log: No space left on device");
+        insta::assert_snapshot!(line(&now, &before), @"step 41, checkpoint 30 | orders: 2,000,000 records, 400.00 MiB, 1,500,000/s, STALLED, paused | copy: no broker | waiting: out/orders.log: No space left on device");
     }
 
     #[test]
@@ -134,6 +149,7 @@ mod tests {
           input   orders                2,000,000 records  400.00 MiB, 1,000,000 records/s
                   overlong_truncated: 3
           output  copy                  1,990,000 records  398.00 MiB, 995,000 records/s
+                  refused_skipped: 2
         ");
     }
 }

@@ -1,15 +1,32 @@
-//! Where the readers report to: every call becomes an event.
+//! Where readers and outputs report to: what a reader says becomes an event.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use lockgate_core::{Batch, BufferSize, EndpointError, InputConsumer, QueueLimits, Resume};
+use lockgate_core::{
+    Batch, BufferSize, EndpointError, InputConsumer, OutputReporter, QueueLimits, Resume,
+};
 use tokio::sync::mpsc::UnboundedSender;
 
 use crate::sequence::Event;
 
-/// How often each stated policy was applied to an input.
-pub(crate) type PolicyCounts = Arc<Mutex<BTreeMap<&'static str, u64>>>;
+/// How often each stated policy was applied to an input or output.
+#[derive(Debug, Default)]
+pub(crate) struct PolicyCounts(Mutex<BTreeMap<&'static str, u64>>);
+
+impl PolicyCounts {
+    /// Counts once more; how often it was.
+    fn add(&self, policy: &'static str) -> u64 {
+        let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = counts.entry(policy).or_insert(0);
+        *count += 1;
+        *count
+    }
+
+    pub(crate) fn now(&self) -> BTreeMap<&'static str, u64> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
 
 /// Texts logged per policy; what comes after them is only counted.
 const LOGGED: u64 = 10;
@@ -19,7 +36,7 @@ pub(crate) struct Consumer {
     pub(crate) name: String,
     pub(crate) max_batch_records: usize,
     pub(crate) limits: QueueLimits,
-    pub(crate) policies: PolicyCounts,
+    pub(crate) policies: Arc<PolicyCounts>,
     pub(crate) events: UnboundedSender<Event>,
 }
 
@@ -43,6 +60,14 @@ impl InputConsumer for Consumer {
         self.send(Event::Buffered { input: self.input, amount });
     }
 
+    fn discarded(&self, amount: BufferSize) {
+        self.send(Event::Discarded { input: self.input, amount });
+    }
+
+    fn request_checkpoint(&self) {
+        self.send(Event::CheckpointRequested);
+    }
+
     fn replayed(&self, batches: Vec<Batch>) {
         self.send(Event::Replayed { input: self.input, batches });
     }
@@ -60,13 +85,44 @@ impl InputConsumer for Consumer {
     }
 
     fn policy_applied(&self, policy: &'static str, text: String) {
-        let mut counts = self.policies.lock().unwrap_or_else(PoisonError::into_inner);
-        let count = counts.entry(policy).or_insert(0);
-        *count += 1;
-        match *count {
+        match self.policies.add(policy) {
             ..=LOGGED => tracing::warn!(input = self.name, policy, "{text}"),
             n if n == LOGGED + 1 => {
                 tracing::warn!(input = self.name, policy, "more of the same is only counted");
+            }
+            _ => {}
+        }
+    }
+}
+
+/// What an output reports.
+pub(crate) struct Reporter {
+    pub(crate) name: String,
+    pub(crate) policies: Arc<PolicyCounts>,
+    pub(crate) trouble: Arc<Trouble>,
+}
+
+/// What does not work at the moment.
+pub(crate) type Trouble = Mutex<Option<String>>;
+
+impl OutputReporter for Reporter {
+    fn trouble(&self, error: EndpointError) {
+        let text = error.to_string();
+        tracing::warn!(output = self.name, "{text}");
+        *self.trouble.lock().unwrap_or_else(PoisonError::into_inner) = Some(text);
+    }
+
+    fn recovered(&self) {
+        if self.trouble.lock().unwrap_or_else(PoisonError::into_inner).take().is_some() {
+            tracing::info!(output = self.name, "it works again");
+        }
+    }
+
+    fn policy_applied(&self, policy: &'static str, text: String) {
+        match self.policies.add(policy) {
+            ..=LOGGED => tracing::warn!(output = self.name, policy, "{text}"),
+            n if n == LOGGED + 1 => {
+                tracing::warn!(output = self.name, policy, "more of the same is only counted");
             }
             _ => {}
         }

@@ -10,7 +10,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-use crate::consumer::{Consumer, PolicyCounts};
+use crate::consumer::{Consumer, PolicyCounts, Reporter, Trouble};
 use crate::error::Error;
 use crate::journal::Journal;
 use crate::pipeline::{NamedOutput, OnStall, Pipeline, Settings};
@@ -33,7 +33,10 @@ pub struct Controller {
     journal: Option<Journal>,
     events: UnboundedReceiver<Event>,
     sender: UnboundedSender<Event>,
-    policies: Vec<PolicyCounts>,
+    policies: Vec<Arc<PolicyCounts>>,
+    reporters: Vec<Arc<Reporter>>,
+    /// The positions in the checkpoint that is being stored.
+    storing: Vec<Option<JsonValue>>,
     status: Status,
     published: watch::Sender<Status>,
     begun: Instant,
@@ -123,12 +126,15 @@ impl Controller {
             let restored = circuit.restore(&checkpoint.circuit);
             restored.map_err(|error| Error::Circuit { step: checkpoint.step, error })?;
         }
+        let step = checkpoint.as_ref().map_or(0, |checkpoint| checkpoint.step);
+        let last_step = state.as_ref().map(State::last_journaled).transpose()?.flatten();
+        let reporters = report(&mut outputs, last_step.unwrap_or(step).max(step));
         let positions = recover_outputs(&mut outputs, checkpoint.as_ref())?;
 
         let (sender, events) = unbounded_channel();
         let (mut readers, mut policies, mut sequence_inputs) = (Vec::new(), Vec::new(), Vec::new());
         for (number, input) in inputs.into_iter().enumerate() {
-            let counts = PolicyCounts::default();
+            let counts = Arc::<PolicyCounts>::default();
             let consumer = Consumer {
                 input: number,
                 name: input.name.clone(),
@@ -157,7 +163,6 @@ impl Controller {
             policies.push(counts);
         }
 
-        let step = checkpoint.as_ref().map_or(0, |checkpoint| checkpoint.step);
         if let Some(state) = &mut state
             && state.is_unsettled()?
         {
@@ -211,6 +216,8 @@ impl Controller {
             events,
             sender,
             policies,
+            reporters,
+            storing: Vec::new(),
             status,
             published,
             begun,
@@ -303,7 +310,10 @@ impl Controller {
             Action::Finish => self.worker.finish(),
             Action::Prepare => self.worker.prepare(),
             Action::Store(checkpoint) => match &self.journal {
-                Some(journal) => journal.store(checkpoint),
+                Some(journal) => {
+                    self.storing.clone_from(&checkpoint.seeks);
+                    journal.store(checkpoint);
+                }
                 // Without a promise there is nothing to store.
                 None => {
                     let _ = self.sender.send(Event::Stored);
@@ -355,6 +365,11 @@ impl Controller {
             Notice::InputError { input, text } => tracing::warn!(input = name(input), "{text}"),
             Notice::Checkpointed { step } => {
                 self.status.checkpoints += 1;
+                for (reader, seek) in self.readers.iter().zip(self.storing.drain(..)) {
+                    if let Some(seek) = seek {
+                        reader.checkpointed(&seek);
+                    }
+                }
                 tracing::debug!(step, "checkpoint");
             }
             Notice::Blocked { reason } => {
@@ -381,12 +396,15 @@ impl Controller {
             input.at_barrier = self.sequence.at_barrier(number);
             input.stalled = self.sequence.is_stalled(number);
             input.paused = self.sequence.pause_reasons(number);
-            let counts = self.policies[number].lock().unwrap_or_else(PoisonError::into_inner);
-            input.policies.clone_from(&counts);
+            input.policies = self.policies[number].now();
         }
-        for (output, written) in status.outputs.iter_mut().zip(self.worker.written()) {
+        let outputs = status.outputs.iter_mut().zip(self.worker.written()).zip(&self.reporters);
+        for ((output, written), reporter) in outputs {
             output.records = written.records.load(Ordering::Relaxed);
             output.bytes = written.bytes.load(Ordering::Relaxed);
+            output.policies = reporter.policies.now();
+            let trouble = reporter.trouble.lock().unwrap_or_else(PoisonError::into_inner);
+            output.trouble.clone_from(&trouble);
         }
         self.published.send_replace(status.clone());
     }
@@ -436,6 +454,20 @@ fn open_state(
         }
     }
     Ok((state, checkpoint))
+}
+
+/// Tells the outputs what they may want to know before they are opened.
+fn report(outputs: &mut [NamedOutput], last_step: u64) -> Vec<Arc<Reporter>> {
+    let begin = |output: &mut NamedOutput| {
+        let reporter = Arc::new(Reporter {
+            name: output.name.clone(),
+            policies: Arc::default(),
+            trouble: Arc::<Trouble>::default(),
+        });
+        output.output.attach(last_step, reporter.clone());
+        reporter
+    };
+    outputs.iter_mut().map(begin).collect()
 }
 
 fn recover_outputs(

@@ -271,6 +271,15 @@ impl Sequence {
         match event {
             Event::Tick => {}
             Event::Buffered { input, amount } => self.buffered(now, input, amount),
+            Event::Discarded { input, amount } => {
+                let checked = self.inputs[input].protocol.discarded(amount);
+                if self.believe(now, checked) && self.held(input).records == 0 {
+                    self.holding.remove(&input);
+                    if self.holding.is_empty() {
+                        self.held_since = None;
+                    }
+                }
+            }
             Event::Replayed { input, batches } => {
                 let checked = self.inputs[input].protocol.replayed(size(&batches));
                 if self.believe(now, checked) {

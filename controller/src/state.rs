@@ -184,6 +184,18 @@ impl State {
         self.reader().checkpoint()
     }
 
+    /// The last journaled step.
+    ///
+    /// # Errors
+    /// If the journal cannot be read.
+    pub fn last_journaled(&self) -> Result<Option<u64>, StateError> {
+        let last = self
+            .database
+            .query_row("SELECT max(step) FROM journal", [], |row| row.get::<_, Option<i64>>(0));
+        let last = last.map_err(|error| schema::classify(&self.path, "reading it", error))?;
+        Ok(last.map(i64::cast_unsigned))
+    }
+
     /// At most `limit` journaled steps after step `after`, in order.
     ///
     /// # Errors

@@ -78,4 +78,8 @@ pub struct OutputStatus {
     pub records: u64,
     /// Their bytes, as they came in.
     pub bytes: u64,
+    /// What does not work at the moment and is tried again.
+    pub trouble: Option<String>,
+    /// How often each stated policy was applied.
+    pub policies: BTreeMap<&'static str, u64>,
 }

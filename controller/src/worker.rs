@@ -6,7 +6,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 
-use lockgate_core::{Batch, Circuit, EndpointError, PartDigest, Step, StepOutput, count};
+use lockgate_core::{
+    Batch, Circuit, EndpointError, InputPosition, Part, PartDigest, Step, StepOutput, count,
+};
 use serde_json::Value as JsonValue;
 use tokio::sync::mpsc::UnboundedSender;
 
@@ -107,13 +109,21 @@ impl Drop for Worker {
     }
 }
 
+/// What the circuit made of a step.
+struct Stepped {
+    step: u64,
+    positions: Vec<InputPosition>,
+    /// By output.
+    batches: Vec<Vec<Batch>>,
+}
+
 struct Station {
     circuit: Box<dyn Circuit>,
     names: Vec<String>,
     outputs: Vec<NamedOutput>,
     written: Vec<Arc<Written>>,
-    /// What the circuit made of steps that are not written yet, by output.
-    stepped: VecDeque<(u64, Vec<Vec<Batch>>)>,
+    /// Steps that are not written yet.
+    stepped: VecDeque<Stepped>,
     last_step: u64,
     /// Whether steps are journaled, which takes their hashes.
     hashes: bool,
@@ -125,7 +135,7 @@ impl Station {
         let alarm = Alarm::set("the circuit or an output", self.space.events.clone());
         for work in work {
             let done = match work {
-                Work::Step(step) => self.step(&step),
+                Work::Step(step) => self.step(step),
                 Work::Write { step } => self.write(step),
                 Work::Finish => {
                     self.each_output(|output| output.output.finish()).map(|()| Event::Finished)
@@ -144,7 +154,7 @@ impl Station {
         alarm.off();
     }
 
-    fn step(&mut self, step: &Step) -> Result<Event, Failure> {
+    fn step(&mut self, step: Step) -> Result<Event, Failure> {
         if self.hashes {
             let digests = step.parts.iter().map(|part| PartDigest::of(&part.batches)).collect();
             // First, so that the journal works while the circuit does.
@@ -152,16 +162,19 @@ impl Station {
         }
         let mut output = StepOutput::new(&self.names);
         let number = step.number;
-        let done = self.circuit.step(step, &mut output);
+        let done = self.circuit.step(&step, &mut output);
         done.map_err(|error| Failure::Circuit { step: number, error })?;
         self.last_step = number;
-        self.stepped.push_back((number, output.into_batches()));
+        let batches = output.into_batches();
+        let position = |part: Part| InputPosition { input: part.input, seek: part.seek };
+        let positions = step.parts.into_iter().map(position).collect();
+        self.stepped.push_back(Stepped { step: number, positions, batches });
         Ok(Event::Stepped { step: number })
     }
 
     fn write(&mut self, step: u64) -> Result<Event, Failure> {
         let next = self.stepped.pop_front();
-        let Some((_, batches)) = next.filter(|(number, _)| *number == step) else {
+        let Some(Stepped { positions, batches, .. }) = next.filter(|next| next.step == step) else {
             return Err(Failure::Bug(format!(
                 "step {step} is to be written before it is worked on"
             )));
@@ -173,6 +186,7 @@ impl Station {
             let (Some(batches), Some(written)) = (batches.next(), written.next()) else {
                 return Ok(());
             };
+            output.output.positions(step, &positions);
             space.until_space(is_full, || output.output.write(step, batches))?;
             let bytes = batches.iter().map(Batch::bytes).sum();
             written.records.fetch_add(count(batches), Ordering::Relaxed);

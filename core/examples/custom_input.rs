@@ -125,6 +125,9 @@ impl InputConsumer for Printer {
     fn buffered(&self, amount: BufferSize) {
         println!("buffered {} records", amount.records);
     }
+    fn discarded(&self, amount: BufferSize) {
+        println!("let go of {} records", amount.records);
+    }
     fn replayed(&self, batches: Vec<Batch>) {
         println!("replayed {} records", lockgate_core::count(&batches));
     }

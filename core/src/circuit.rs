@@ -1,5 +1,7 @@
 //! What is done with a step: the circuit between inputs and outputs.
 
+use serde_json::Value as JsonValue;
+
 use crate::batch::{Batch, count};
 use crate::error::BoxError;
 
@@ -26,6 +28,8 @@ pub struct Part {
     pub input: usize,
     /// The records, in order.
     pub batches: Vec<Batch>,
+    /// Where the input stands after them, as its reader says it; `None` at a barrier.
+    pub seek: Option<JsonValue>,
 }
 
 /// What a circuit sends to the outputs in one step.
@@ -142,7 +146,11 @@ mod tests {
 
     #[test]
     fn every_record_passes_through() {
-        let part = |input, records: [u64; 2]| Part { input, batches: records.map(batch).to_vec() };
+        let part = |input, records: [u64; 2]| Part {
+            input,
+            batches: records.map(batch).to_vec(),
+            seek: None,
+        };
         let step = Step { number: 1, parts: vec![part(0, [1, 2]), part(2, [0, 4])] };
         assert_eq!(step.records(), 7);
         let names = ["one".to_owned(), "two".to_owned()];

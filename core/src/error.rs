@@ -36,6 +36,15 @@ pub enum EndpointError {
         /// Why it failed.
         source: BoxError,
     },
+    /// Somebody else took over part of the work. What was not finished has been given up without a trace, and the
+    /// pipeline can be opened again to go on with the rest.
+    #[error("{what}: {source}")]
+    Superseded {
+        /// What was tried, on what.
+        what: String,
+        /// Why it failed.
+        source: BoxError,
+    },
     /// Our own fault.
     #[error("{0}; this is a bug")]
     Bug(String),

@@ -19,7 +19,7 @@ pub use command::{InputReaderCommand, NonFtInputReaderCommand};
 pub use digest::{PartDigest, PartHasher};
 pub use error::{BoxError, EndpointError};
 pub use memory::{MemoryInput, MemoryOutput, MemoryRecord};
-pub use output::Output;
+pub use output::{InputPosition, Output, OutputReporter};
 pub use partitions::{
     AddError, Assigned, Commit, CommitOutcome, ContextAction, PartitionContexts, PartitionFault,
     PartitionId, Stage, Standing, Tickets,

@@ -1,5 +1,7 @@
 //! The port through which steps leave.
 
+use std::sync::Arc;
+
 use serde_json::Value as JsonValue;
 
 use crate::batch::Batch;
@@ -7,9 +9,17 @@ use crate::error::EndpointError;
 
 /// A destination of steps. One thread owns it and calls it in this order:
 ///
-/// `recover`, then any number of `write`, and for each checkpoint `prepare`, (the checkpoint becomes
-/// durable), `checkpointed`, with nothing between `prepare` and `checkpointed`. `finish` comes once, before the last checkpoint, when all input has ended.
+/// `attach`, `recover`, then any number of `positions` with its `write`, and for each checkpoint `prepare`, (the
+/// checkpoint becomes durable), `checkpointed`, with nothing between `prepare` and `checkpointed`. `finish` comes
+/// once, before the last checkpoint, when all input has ended.
 pub trait Output: Send {
+    /// What the pipeline knows before the output is opened: `last_step` is the last step that it has a
+    /// checkpoint of or can replay, 0 if there is none. A destination that holds a later one is ahead of the
+    /// state that is to be restored. `reporter` can be told at any time, from any thread.
+    fn attach(&mut self, last_step: u64, reporter: Arc<dyn OutputReporter>) {
+        let _ = (last_step, reporter);
+    }
+
     /// Opens the destination and undoes everything after `position`; `None` on the very first start,
     /// when what is already there stays. Gives the position from which writing goes on, which will come
     /// back here unless a later one is stored. What a crash left unfinished between a checkpoint and
@@ -18,6 +28,12 @@ pub trait Output: Send {
     /// # Errors
     /// When the destination cannot be opened, or is not what `position` describes.
     fn recover(&mut self, position: Option<&JsonValue>) -> Result<JsonValue, EndpointError>;
+
+    /// Where the inputs that took part in step `step` stand after it, told once before the step is written. For a
+    /// destination that makes positions durable together with the data.
+    fn positions(&mut self, step: u64, positions: &[InputPosition]) {
+        let _ = (step, positions);
+    }
 
     /// Writes the output of step `step`, whose journal entry is durable.
     ///
@@ -49,7 +65,36 @@ pub trait Output: Send {
     }
 }
 
+/// Where an input stands after a step.
+#[derive(Clone, Debug, PartialEq)]
+pub struct InputPosition {
+    /// The input's place in the pipeline, from 0.
+    pub input: usize,
+    /// As the reader gave it; `None` at a barrier.
+    pub seek: Option<JsonValue>,
+}
+
+/// Where an output reports to. Calls do not block.
+pub trait OutputReporter: Send + Sync {
+    /// Something does not work at the moment, and is tried again.
+    fn trouble(&self, error: EndpointError);
+
+    /// It works again.
+    fn recovered(&self);
+
+    /// A stated policy was applied (a record skipped): counted under `policy`, with a text that says to what.
+    fn policy_applied(&self, policy: &'static str, text: String);
+}
+
 impl Output for Box<dyn Output> {
+    fn attach(&mut self, last_step: u64, reporter: Arc<dyn OutputReporter>) {
+        (**self).attach(last_step, reporter);
+    }
+
+    fn positions(&mut self, step: u64, positions: &[InputPosition]) {
+        (**self).positions(step, positions);
+    }
+
     fn recover(&mut self, position: Option<&JsonValue>) -> Result<JsonValue, EndpointError> {
         (**self).recover(position)
     }

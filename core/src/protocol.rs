@@ -276,6 +276,23 @@ impl ReaderProtocol {
         Ok(())
     }
 
+    /// The reader let go of `amount` that it had announced: the part of the source it came from is not its own
+    /// any more.
+    ///
+    /// # Errors
+    /// If it has not been told to read, or had not announced so much.
+    pub fn discarded(&mut self, amount: BufferSize) -> Result<(), ProtocolError> {
+        match self.state {
+            ReaderState::New | ReaderState::Replaying { .. } => {
+                return Err(self.answer_error("discarded"));
+            }
+            ReaderState::Running { .. } | ReaderState::Paused { .. } | ReaderState::Gone => {}
+        }
+        let rest = self.held.minus(amount).filter(|rest| rest.records > 0 || rest.bytes == 0);
+        self.held = rest.ok_or_else(|| self.count_error(amount))?;
+        Ok(())
+    }
+
     /// The reader answered `Replay` with records of size `given`.
     ///
     /// # Errors
@@ -658,6 +675,27 @@ mod tests {
         protocol.send(&C::Disconnect).unwrap();
         protocol.replayed(size(2, 2)).unwrap();
         assert!(protocol.replayed(size(2, 2)).is_err(), "nobody asked twice");
+    }
+
+    /// A reader that gives a part of its source up lets go of what it has read of it.
+    #[test]
+    fn what_is_discarded_is_held_no_more() {
+        let mut protocol = new(FaultTolerance::AtLeastOnce);
+        assert!(protocol.discarded(size(0, 0)).is_err(), "it has not read yet");
+        protocol.send(&C::Extend).unwrap();
+        protocol.buffered(size(5, 50)).unwrap();
+        protocol.discarded(size(2, 20)).unwrap();
+        assert_eq!(protocol.held(), size(3, 30));
+        assert!(matches!(protocol.discarded(size(4, 30)), Err(ProtocolError::Count { .. })));
+        assert!(matches!(protocol.discarded(size(3, 20)), Err(ProtocolError::Count { .. })));
+        protocol.send(&QUEUE).unwrap();
+        protocol.discarded(size(3, 30)).unwrap();
+        protocol.extended(size(0, 0), &Resume::Seek { seek: 1.into() }).unwrap();
+        protocol.send(&C::Disconnect).unwrap();
+        protocol.discarded(size(0, 0)).unwrap();
+        let mut replaying = new(FaultTolerance::ExactlyOnce);
+        replaying.send(&replay()).unwrap();
+        assert!(matches!(replaying.discarded(size(0, 0)), Err(ProtocolError::Answer { .. })));
     }
 
     #[test]

@@ -48,6 +48,12 @@ pub trait InputReader: Send {
     fn start(&self) -> Option<JsonValue> {
         None
     }
+
+    /// A checkpoint with this position of the reader is durable: upstream can be told that what lies before it
+    /// is done with. Must not block.
+    fn checkpointed(&self, seek: &JsonValue) {
+        let _ = seek;
+    }
 }
 
 /// Where a reader reports to. Calls do not block.
@@ -60,6 +66,13 @@ pub trait InputConsumer: Send + Sync {
 
     /// The reader has buffered this much more.
     fn buffered(&self, amount: BufferSize);
+
+    /// The reader has let go of this much that it had buffered and not handed over: it was told to stop reading
+    /// the part of the source it came from, and whoever reads that part next will read it.
+    fn discarded(&self, amount: BufferSize);
+
+    /// A checkpoint is wanted soon: part of the source is about to be given up.
+    fn request_checkpoint(&self) {}
 
     /// The answer to `Replay`: the records of the step.
     fn replayed(&self, batches: Vec<Batch>);

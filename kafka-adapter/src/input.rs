@@ -7,17 +7,21 @@
 //! reads on, `watch` looks for new partitions, `reader` drives.
 
 mod ask;
+mod begin;
 mod client;
 mod live;
+mod member;
 mod native;
 mod plan;
 mod position;
 mod properties;
 mod queue;
 mod reader;
+mod reading;
 mod replay;
 mod source;
 mod start;
+mod topics;
 mod watch;
 
 use std::sync::Arc;
@@ -26,7 +30,11 @@ use std::time::Duration;
 use lockgate_core::{EndpointError, FaultTolerance, InputConsumer, InputEndpoint, InputReader};
 use serde_json::Value as JsonValue;
 
-use crate::config::KafkaInputConfig;
+pub(crate) use client::{Client, Reports, Waker, create};
+pub(crate) use properties::refused;
+
+use crate::config::{KafkaInputConfig, ReadMode};
+use crate::group::GroupCommits;
 
 /// Kafka topics as an input. Keeps every level of fault tolerance.
 ///
@@ -36,12 +44,21 @@ use crate::config::KafkaInputConfig;
 pub struct KafkaInput {
     config: KafkaInputConfig,
     timing: reader::Timing,
+    commits: Option<GroupCommits>,
 }
 
 impl KafkaInput {
     /// An input that reads what `config` says.
     pub fn new(config: KafkaInputConfig) -> Self {
-        Self { config, timing: reader::Timing::default() }
+        Self { config, timing: reader::Timing::default(), commits: None }
+    }
+
+    /// The offsets of the consumer group are committed by the output that is given what comes back, in one
+    /// transaction with the records: then everything is written once.
+    pub fn committed_by_output(mut self) -> (Self, GroupCommits) {
+        let commits = GroupCommits::default();
+        self.commits = Some(commits.clone());
+        (self, commits)
     }
 
     /// For tests: gives up connecting after `connect`, and looks for new partitions every `refresh`.
@@ -54,7 +71,11 @@ impl KafkaInput {
 
 impl InputEndpoint for KafkaInput {
     fn fault_tolerance(&self) -> FaultTolerance {
-        FaultTolerance::ExactlyOnce
+        match self.config.mode {
+            ReadMode::Assign { .. } => FaultTolerance::ExactlyOnce,
+            // What another member has read cannot be read again here.
+            ReadMode::Group(_) => FaultTolerance::AtLeastOnce,
+        }
     }
 
     fn open(
@@ -63,6 +84,6 @@ impl InputEndpoint for KafkaInput {
         consumer: Arc<dyn InputConsumer>,
         resume: Option<JsonValue>,
     ) -> Result<Box<dyn InputReader>, EndpointError> {
-        Ok(Box::new(reader::KafkaReader::open(&self.config, self.timing, level, consumer, resume)?))
+        Ok(Box::new(reader::KafkaReader::open(&self, level, consumer, resume)?))
     }
 }

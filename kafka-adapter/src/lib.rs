@@ -1,7 +1,14 @@
-//! Kafka topics as inputs of lockgate.
+//! Kafka topics as inputs and outputs of lockgate.
 
 mod config;
+mod group;
 mod input;
+mod output;
 
-pub use config::{KafkaInputConfig, StartFrom, StopAt, TopicSelection};
+pub use config::{
+    GroupConfig, GroupProtocol, KafkaInputConfig, KafkaOutputConfig, Kept, OnGone, OnRefused,
+    PartitionChoice, ReadMode, StartFrom, StopAt, TimestampChoice, TopicChoice, TopicSelection,
+};
+pub use group::GroupCommits;
 pub use input::KafkaInput;
+pub use output::KafkaOutput;

@@ -1,4 +1,4 @@
-//! `cargo xtask bench`: how fast, as a ratio to a yardstick, both run in turn on the same file.
+//! `cargo xtask bench`: how fast, as a ratio to a yardstick, both run in turn on the same data.
 
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
@@ -6,9 +6,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 
 use crate::cargo::{cargo, run as run_command, target_folder};
+use crate::kafka::{self, Broker, Wanted};
 
 /// What to measure.
 #[derive(clap::Args)]
@@ -19,11 +20,40 @@ pub(crate) struct Arguments {
     /// How often each program runs.
     #[arg(long, default_value_t = 7)]
     rounds: usize,
+    /// Read Kafka topics instead of a file, beside bare loops over the same topics.
+    #[arg(long)]
+    kafka: bool,
 }
 
 const LINE_BYTES: u64 = 200;
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+    if arguments.kafka { topics(arguments) } else { files(arguments) }
+}
+
+fn topics(arguments: &Arguments) -> Result<()> {
+    let broker = kafka::ensure(Wanted::default())?;
+    let bootstrap = match &broker {
+        Broker::Given(bootstrap) => bootstrap,
+        Broker::Started(started) => started.bootstrap(),
+        Broker::Unavailable { why, remedy } => bail!("nothing can be measured: {why}; {remedy}"),
+    };
+    let mut command = cargo(&[
+        "run",
+        "--locked",
+        "--release",
+        "-p",
+        "lockgate",
+        "--example",
+        "kafka_speed",
+        "--",
+    ])?;
+    command.args([arguments.megabytes.to_string(), arguments.rounds.to_string()]);
+    command.env(kafka::GIVEN, bootstrap);
+    run_command(command)
+}
+
+fn files(arguments: &Arguments) -> Result<()> {
     run_command(cargo(&["build", "--locked", "--release", "-p", "lockgate"])?)?;
     let yardstick = ["-p", "lockgate-file-adapter", "--example", "split_lines"];
     run_command(cargo(&[&["build", "--locked", "--release"][..], &yardstick[..]].concat())?)?;

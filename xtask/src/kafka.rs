@@ -65,6 +65,14 @@ enum Verb {
     },
     /// Print `LOCKGATE_KAFKA=...`, and on stderr the state of each broker; fails when none runs.
     Status,
+    /// Make a topic in the running cluster, unless it exists.
+    Topic {
+        /// Its name.
+        topic: String,
+        /// How many partitions it gets.
+        #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
+        partitions: u32,
+    },
     /// Stop, and delete the data.
     Wipe,
 }
@@ -145,6 +153,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let name = arguments.name.clone();
     match arguments.verb {
         Verb::Start { brokers, only: None } => return start(Wanted { name, brokers }),
+        Verb::Topic { .. } if given(name.as_deref()).is_some() => {
+            bail!("{GIVEN} names a broker that is not ours: make the topic with its own tools")
+        }
         Verb::Status => return status(name),
         _ => {}
     }
@@ -153,10 +164,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         return Ok(());
     }
     let cluster = Cluster::named(name)?;
-    match arguments.verb {
-        Verb::Start { only, .. } => cluster.start_again(Nodes::from(only)),
-        Verb::Stop { only } => cluster.stop(Nodes::from(only)),
-        Verb::Kill { only } => cluster.kill(Nodes::from(only)),
+    match &arguments.verb {
+        Verb::Start { only, .. } => cluster.start_again(Nodes::from(*only)),
+        Verb::Stop { only } => cluster.stop(Nodes::from(*only)),
+        Verb::Kill { only } => cluster.kill(Nodes::from(*only)),
+        Verb::Topic { topic, partitions } => cluster.make_topic(topic, *partitions),
         Verb::Wipe => cluster.wipe(),
         Verb::Status => Ok(()),
     }

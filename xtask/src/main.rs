@@ -12,6 +12,7 @@ mod fmt;
 mod kafka;
 mod lint;
 mod model;
+mod prove;
 mod rules;
 mod test;
 
@@ -52,6 +53,8 @@ enum Verb {
     Examples,
     /// Start, kill and stop a real Kafka on loopback: LOCKGATE_KAFKA's, or in Docker, or with Java and Maven.
     Kafka(kafka::Arguments),
+    /// Kill processes and brokers again and again under millions of records, for many minutes.
+    Prove(prove::Arguments),
     /// Measure how fast lockgate is beside a loop that only splits the same file into lines.
     Bench(bench::Arguments),
     /// Build the documentation of the workspace; a warning is an error.
@@ -68,6 +71,7 @@ fn main() -> ExitCode {
         Verb::Model(arguments) => model::run(&arguments),
         Verb::Examples => examples::run(),
         Verb::Kafka(arguments) => kafka::run(&arguments),
+        Verb::Prove(arguments) => prove::run(&arguments),
         Verb::Bench(arguments) => bench::run(&arguments),
         Verb::Doc(arguments) => doc::run(&arguments),
     };

@@ -1,5 +1,6 @@
 //! `cargo xtask test`: all tests of the workspace, from one build, with a real Kafka broker beside them.
 
+use std::env;
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
@@ -27,13 +28,22 @@ pub(crate) enum WithoutBroker {
     Fail,
 }
 
-/// The package whose integration tests need a broker.
-const NEEDS_BROKER: &str = "lockgate-kafka-adapter";
+/// The packages that have tests which need a broker.
+const WITH_BROKER: [&str; 2] = ["lockgate-kafka-adapter", "lockgate"];
+
+/// Their test programs that need one.
+const NEED_BROKER: [&str; 3] = ["input", "output", "kafka"];
+
+/// What else they have.
+const NEED_NONE: [&str; 4] = ["--lib", "--bins", "--test", "end_to_end"];
+
+/// Names this program for tests that start and kill brokers of their own.
+pub(crate) const XTASK: &str = "LOCKGATE_XTASK";
 
 pub(crate) fn run(arguments: &Arguments, without_broker: WithoutBroker) -> Result<()> {
     let mut command = cargo(&["test", "--locked", TEST_PROFILE])?;
     let chosen = chosen_packages(arguments);
-    let is_chosen = chosen.contains(&NEEDS_BROKER);
+    let is_chosen = WITH_BROKER.iter().any(|package| chosen.contains(package));
     if !is_chosen && !chosen.is_empty() {
         add(arguments, &mut command);
         return run_command(command);
@@ -51,7 +61,7 @@ pub(crate) fn run(arguments: &Arguments, without_broker: WithoutBroker) -> Resul
             return leave_out(arguments, command, &format!("{why}; {remedy}"));
         }
     };
-    command.env(kafka::GIVEN, bootstrap);
+    command.env(kafka::GIVEN, bootstrap).env(XTASK, env::current_exe()?);
     add(arguments, &mut command);
     // The broker stops when it is dropped.
     run_command(command)
@@ -69,16 +79,30 @@ fn chosen_packages(arguments: &Arguments) -> Vec<&str> {
 
 /// Runs all that needs no broker, and ends with what was left out.
 fn leave_out(arguments: &Arguments, mut command: Command, why: &str) -> Result<()> {
-    let mut list = cargo(&["test", "--locked", TEST_PROFILE, "-p", NEEDS_BROKER, "--test", "*"])?;
+    let of_packages = || -> Result<Command> {
+        let mut command = cargo(&["test", "--locked", TEST_PROFILE])?;
+        WITH_BROKER.iter().for_each(|package| {
+            command.args(["-p", package]);
+        });
+        Ok(command)
+    };
+    let mut list = of_packages()?;
+    NEED_BROKER.iter().for_each(|test| {
+        list.args(["--test", test]);
+    });
     list.args(["--quiet", "--", "--list"]);
     let list = output(list).context("counting the tests that need a Kafka broker")?;
     let left_out = count_tests(&String::from_utf8_lossy(&list));
     if arguments.cargo_test.is_empty() {
-        let mut unit = cargo(&["test", "--locked", TEST_PROFILE, "-p", NEEDS_BROKER, "--lib"])?;
-        add_typed(arguments, &mut unit);
-        run_command(unit)?;
+        let mut others = of_packages()?;
+        others.args(NEED_NONE);
+        add_typed(arguments, &mut others);
+        run_command(others)?;
     }
-    command.args(["--workspace", "--exclude", NEEDS_BROKER]);
+    command.arg("--workspace");
+    WITH_BROKER.iter().for_each(|package| {
+        command.args(["--exclude", package]);
+    });
     add_typed(arguments, &mut command);
     run_command(command)?;
     println!("{left_out} tests were left out, because they need a Kafka broker: {why}");

@@ -2,13 +2,17 @@
 
 use std::fmt::Write;
 use std::path::Path;
+use std::time::{Duration, UNIX_EPOCH};
 
 use indicatif::HumanBytes;
 
 use super::print;
 use crate::compose::compose;
 use crate::exit::Failed;
-use crate::pipeline::{self, Delivery, InputFormat, InputKind, OutputFormat, OutputKind, Pipeline};
+use crate::pipeline::{
+    self, Delivery, FileInput, InputFormat, InputKind, KafkaInput, KafkaOutput, Kept, Mode,
+    OnRefused, OutputFormat, OutputKind, PartitionChoice, Pipeline, StartFrom, Topic, Topics,
+};
 
 pub(crate) fn check(path: &Path) -> Result<(), Failed> {
     let pipeline = pipeline::load(path)?;
@@ -34,16 +38,10 @@ fn describe(pipeline: &Pipeline) -> String {
         ),
     };
     for input in &pipeline.inputs {
-        let InputKind::File(file) = &input.kind;
-        let records = match file.format {
-            InputFormat::Lines => "lines",
-            InputFormat::LengthDelimited => "length-delimited records",
-        };
-        let (name, most) = (&input.name, HumanBytes(file.max_record_bytes as u64));
-        let end = if file.follow { "followed" } else { "read to their end" };
-        let _ = writeln!(text, "  input   {name}: {records} of up to {most} from files, {end}");
-        for path in &file.paths {
-            let _ = writeln!(text, "            {path}");
+        let name = &input.name;
+        match &input.kind {
+            InputKind::File(file) => file_input(&mut text, name, file),
+            InputKind::Kafka(kafka) => kafka_input(&mut text, name, kafka),
         }
     }
     for output in &pipeline.outputs {
@@ -54,6 +52,10 @@ fn describe(pipeline: &Pipeline) -> String {
                 let (records, path) = (format(file.format), file.path.display());
                 writeln!(text, "  output  {name}: {records} in {cut}\n            {path}")
             }
+            OutputKind::Kafka(kafka) => {
+                kafka_output(&mut text, name, kafka);
+                Ok(())
+            }
             OutputKind::Stdout { format: records } => {
                 writeln!(text, "  output  {name}: {} to standard output", format(*records))
             }
@@ -63,9 +65,144 @@ fn describe(pipeline: &Pipeline) -> String {
     text
 }
 
+fn file_input(text: &mut String, name: &str, file: &FileInput) {
+    let records = match file.format {
+        InputFormat::Lines => "lines",
+        InputFormat::LengthDelimited => "length-delimited records",
+    };
+    let most = HumanBytes(file.max_record_bytes as u64);
+    let end = if file.follow { "followed" } else { "read to their end" };
+    let _ = writeln!(text, "  input   {name}: {records} of up to {most} from files, {end}");
+    for path in &file.paths {
+        let _ = writeln!(text, "            {path}");
+    }
+}
+
+fn kafka_input(text: &mut String, name: &str, kafka: &KafkaInput) {
+    let start = match &kafka.start_from {
+        StartFrom::Earliest => "from their beginning".to_owned(),
+        StartFrom::Latest => "from their end on".to_owned(),
+        StartFrom::Timestamp(ms) => {
+            let at = u64::try_from(*ms).unwrap_or_default();
+            let at = UNIX_EPOCH + Duration::from_millis(at);
+            format!("from {} on", humantime::format_rfc3339(at))
+        }
+        StartFrom::Offsets(_) => "from the given offsets".to_owned(),
+    };
+    let end = if kafka.stop_at.is_some() { "to their end" } else { "for ever" };
+    let by = match &kafka.mode {
+        Mode::Assign { partitions: None, .. } => "all partitions".to_owned(),
+        Mode::Assign { partitions: Some(numbers), .. } => {
+            let numbers: Vec<String> = numbers.iter().map(u32::to_string).collect();
+            format!("partitions {}", numbers.join(", "))
+        }
+        Mode::Group { id, .. } => format!("as a member of the group {id}"),
+    };
+    let brokers = kafka.brokers.join(",");
+    let _ = writeln!(text, "  input   {name}: topics of Kafka at {brokers}, {by}, {start}, {end}");
+    match &kafka.topics {
+        Topics::Names(names) => {
+            for name in names {
+                let _ = writeln!(text, "            {name}");
+            }
+        }
+        Topics::Pattern(pattern) => {
+            let _ = writeln!(text, "            {pattern} (a pattern)");
+        }
+    }
+    properties(text, kafka.properties.names());
+}
+
+fn kafka_output(text: &mut String, name: &str, kafka: &KafkaOutput) {
+    let brokers = kafka.brokers.join(",");
+    let how = if kafka.exactly_once { "in transactions" } else { "without transactions" };
+    let partition = match kafka.partition {
+        PartitionChoice::ByKey => "by key",
+        PartitionChoice::Kept => "to the partition they come from",
+    };
+    let mut without = String::new();
+    for (part, choice) in [("keys", kafka.key), ("headers", kafka.headers)] {
+        if choice == Kept::Dropped {
+            without += &format!(", without {part}");
+        }
+    }
+    let refused = match &kafka.on_refused {
+        OnRefused::Stop => String::new(),
+        OnRefused::Skip => ", refused ones skipped".to_owned(),
+        OnRefused::DeadLetter(topic) => format!(", refused ones to {topic}"),
+    };
+    let _ = writeln!(
+        text,
+        "  output  {name}: records to Kafka at {brokers}, {how}, {partition}{without}{refused}"
+    );
+    let _ = match &kafka.topic {
+        Topic::Fixed(name) => writeln!(text, "            {name}"),
+        Topic::OfRecord { header: None, .. } => {
+            writeln!(text, "            (the topic they come from)")
+        }
+        Topic::OfRecord { header: Some(header), .. } => {
+            writeln!(text, "            (the topic that the header {header:?} names)")
+        }
+    };
+    properties(text, kafka.properties.names());
+}
+
+/// Only the names: any value may be secret.
+fn properties<'a>(text: &mut String, names: impl Iterator<Item = &'a str>) {
+    let names: Vec<&str> = names.collect();
+    if !names.is_empty() {
+        let _ = writeln!(text, "            with {}", names.join(", "));
+    }
+}
+
 fn format(format: OutputFormat) -> &'static str {
     match format {
         OutputFormat::Lines => "lines",
         OutputFormat::Json => "JSON objects",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kafka_is_described_without_a_broker_and_without_secrets() {
+        let text = "
+name: x
+inputs:
+  all:
+    kafka:
+      brokers: [h:1, i:2]
+      topics: [orders, returns]
+      partitions: [0, 2]
+      start_from: {timestamp: 2026-01-31T12:00:00Z}
+      stop_at: end
+      properties: {sasl.password: hunter2, fetch.min.bytes: 1}
+  some:
+    kafka: {brokers: 'h:1', topic: '^o.*'}
+outputs:
+  copy:
+    kafka: {brokers: 'j:1', topic: copy, key: dropped, on_refused: {dead_letter: dead}}
+  back:
+    kafka: {brokers: 'j:1', topic: {from: header, name: to, position_topic: p}, partition: kept}
+";
+        let pipeline = pipeline::parse(text, Path::new("p.yaml"), &|_| None).expect("valid");
+        insta::assert_snapshot!(describe(&pipeline), @r#"
+        x: exactly once, a checkpoint every 10s, state in .lockgate/x
+          input   all: topics of Kafka at h:1,i:2, partitions 0, 2, from 2026-01-31T12:00:00Z on, to their end
+                    orders
+                    returns
+                    with fetch.min.bytes, sasl.password
+          input   some: topics of Kafka at h:1, all partitions, from their beginning, for ever
+                    ^o.* (a pattern)
+          output  copy: records to Kafka at j:1, in transactions, by key, without keys, refused ones to dead
+                    copy
+          output  back: records to Kafka at j:1, in transactions, to the partition they come from
+                    (the topic that the header "to" names)
+        "#);
+        let debug = format!("{pipeline:?}");
+        assert!(debug.contains("sasl.password") && !debug.contains("hunter2"), "{debug}");
+        assert!(!format!("{:?}", pipeline.fingerprint()).contains("hunter2"));
     }
 }

@@ -1,25 +1,34 @@
 //! `lockgate run`.
+//!
+//! A pipeline is opened and run, and if somebody else took over part of its work, opened again. Signals count
+//! all the time: while it is opened, while it runs, and in between.
+
+mod reopening;
+mod signals;
 
 use std::convert::Infallible;
 use std::time::{Duration, Instant};
 
-use lockgate_controller::{Controller, Handle, Status};
-use tokio::signal::unix::{SignalKind, signal};
-use tokio::time::{MissedTickBehavior, interval};
+use lockgate_controller::{Controller, Error, Handle, Status};
+use lockgate_core::EndpointError;
+use tokio::sync::oneshot;
+use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 
 use crate::args::Run;
 use crate::compose::compose;
 use crate::exit::{Code, Failed};
-use crate::pipeline;
+use crate::pipeline::{self, Pipeline};
 use crate::progress;
 use crate::terminal::Terminal;
+use reopening::Reopening;
+use signals::{Signals, Wish};
 
 /// How often a person sees the line change.
 const GLANCE: Duration = Duration::from_millis(200);
-/// Signals within this time are one.
-const TOGETHER: Duration = Duration::from_millis(300);
 /// How often a log line says how far the run is.
 const REPORT: Duration = Duration::from_secs(10);
+/// How long a stop waits for a pipeline that is being opened. Nothing of it is under way yet.
+const LETTING_GO: Duration = Duration::from_secs(1);
 
 pub(crate) fn run(args: &Run) -> Result<(), Failed> {
     let mut pipeline = pipeline::load(&args.pipeline)?;
@@ -32,48 +41,154 @@ pub(crate) fn run(args: &Run) -> Result<(), Failed> {
     runtime.block_on(async {
         // Before anything is opened, so that a signal during a long recovery is not lost.
         let signals = Signals::listen()?;
-        let controller = Controller::open(compose(&pipeline, args.accept_changes)?)?;
-        let handle = controller.handle();
-        tracing::info!(pipeline = pipeline.name, "started");
-        let ended = tokio::select! {
-            ended = controller.run() => ended,
-            never = watch(&handle, &terminal, signals) => match never {},
-        };
-        let status = handle.status().borrow().clone();
-        terminal.finish(&progress::summary(&pipeline.name, &status));
-        ended.map(|_| ()).map_err(Failed::from)
+        let (pipeline, accept_changes) = (&pipeline, args.accept_changes);
+        let mut operation = Operation { pipeline, accept_changes, terminal: &terminal, signals };
+        let mut reopening = Reopening::default();
+        loop {
+            let begun = Instant::now();
+            let reason = match operation.run_once().await? {
+                Ended::Done => return Ok(()),
+                Ended::Superseded(reason) => reason,
+            };
+            let delay = reopening.delay(begun.elapsed());
+            tracing::warn!("{reason}; opening the pipeline again in {delay:?}");
+            if !operation.wait(delay).await {
+                return Ok(());
+            }
+        }
     })
 }
 
-struct Signals {
-    terminate: tokio::signal::unix::Signal,
-    interrupt: tokio::signal::unix::Signal,
+/// How one run of the pipeline ended, if not with a failure.
+enum Ended {
+    /// For good: its inputs have ended, or a stop was wished for.
+    Done,
+    /// Somebody else took over part of the work; why.
+    Superseded(Error),
 }
 
-impl Signals {
-    fn listen() -> Result<Self, Failed> {
-        let listen =
-            |kind| signal(kind).map_err(|error| Failed::storage("listening for signals", &error));
-        Ok(Self {
-            terminate: listen(SignalKind::terminate())?,
-            interrupt: listen(SignalKind::interrupt())?,
-        })
+/// Everything that a run needs.
+struct Operation<'a> {
+    pipeline: &'a Pipeline,
+    accept_changes: bool,
+    terminal: &'a Terminal,
+    signals: Signals,
+}
+
+impl Operation<'_> {
+    /// Opens the pipeline and runs it.
+    async fn run_once(&mut self) -> Result<Ended, Failed> {
+        let controller = match self.open().await? {
+            None => {
+                tracing::info!("stopped before anything was read");
+                return Ok(Ended::Done);
+            }
+            Some(Err(error)) if is_superseded(&error) => return Ok(Ended::Superseded(error)),
+            Some(opened) => opened?,
+        };
+        let handle = controller.handle();
+        tracing::info!(pipeline = self.pipeline.name, "started");
+        let ended = tokio::select! {
+            ended = controller.run() => ended,
+            never = watch(&handle, self.terminal, &mut self.signals) => match never {},
+        };
+        let stopping = self.signals.are_stopping();
+        match ended {
+            Err(error) if is_superseded(&error) && !stopping => Ok(Ended::Superseded(error)),
+            ended => {
+                let status = handle.status().borrow().clone();
+                self.terminal.finish(&progress::summary(&self.pipeline.name, &status));
+                match ended {
+                    // Others go on with what this process has given up.
+                    Err(error) if is_superseded(&error) => tracing::warn!("{error}"),
+                    ended => drop(ended?),
+                }
+                Ok(Ended::Done)
+            }
+        }
     }
 
-    async fn next(&mut self) {
+    /// Opens the pipeline on a thread of its own, since that may take a while; `None` if a stop is wished for
+    /// meanwhile.
+    async fn open(&mut self) -> Result<Option<Result<Controller, Error>>, Failed> {
+        let composed = compose(self.pipeline, self.accept_changes)?;
+        for brokers in self.pipeline.brokers() {
+            tracing::info!("connecting to Kafka at {brokers}");
+        }
+        let (tell, mut opened) = oneshot::channel();
+        let open = move || {
+            // Nobody listens any more after a stop.
+            let _ = tell.send(Controller::open(composed));
+        };
+        let thread = std::thread::Builder::new().name("open".into()).spawn(open);
+        thread.map_err(|error| Failed::storage("starting a thread", &error))?;
         tokio::select! {
-            _ = self.terminate.recv() => {}
-            _ = self.interrupt.recv() => {}
+            opened = &mut opened => match opened {
+                Ok(opened) => return Ok(Some(opened)),
+                Err(_) => return Err(panicked()),
+            },
+            wish = self.signals.wish() => obey(wish, self.terminal),
+        }
+        tokio::select! {
+            opened = timeout(LETTING_GO, opened) => match opened {
+                Ok(Ok(Err(error))) if !is_superseded(&error) => Ok(Some(Err(error))),
+                Ok(Err(_)) => Err(panicked()),
+                Ok(Ok(_)) | Err(_) => Ok(None),
+            },
+            never = end_at_once(self.terminal, &mut self.signals) => match never {},
+        }
+    }
+
+    /// Waits; false if a stop is wished for meanwhile.
+    async fn wait(&mut self, delay: Duration) -> bool {
+        tokio::select! {
+            () = sleep(delay) => true,
+            wish = self.signals.wish() => {
+                obey(wish, self.terminal);
+                false
+            }
         }
     }
 }
 
+/// The panic has been printed.
+fn panicked() -> Failed {
+    Failed::new(Code::Bug, "opening the pipeline panicked")
+}
+
+/// Whether the pipeline can be opened again to go on with the rest.
+fn is_superseded(error: &Error) -> bool {
+    matches!(
+        error,
+        Error::Input { error: EndpointError::Superseded { .. }, .. }
+            | Error::Output { error: EndpointError::Superseded { .. }, .. }
+    )
+}
+
+/// Says that a stop is under way, or ends the process.
+fn obey(wish: Wish, terminal: &Terminal) {
+    match wish {
+        Wish::Stop => tracing::info!("stopping in order; a second signal ends at once"),
+        Wish::EndAtOnce => {
+            terminal
+                .finish("lockgate: ended at once by a second signal; the next start recovers\n");
+            Code::Temporary.exit();
+        }
+    }
+}
+
+/// Waits for a second signal, when there is nothing more to ask for.
+async fn end_at_once(terminal: &Terminal, signals: &mut Signals) -> Infallible {
+    loop {
+        obey(signals.wish().await, terminal);
+    }
+}
+
 /// Shows progress and hands signals on. A second signal ends the process at once, whatever hangs.
-async fn watch(handle: &Handle, terminal: &Terminal, mut signals: Signals) -> Infallible {
+async fn watch(handle: &Handle, terminal: &Terminal, signals: &mut Signals) -> Infallible {
     let mut glance = interval(GLANCE);
     glance.set_missed_tick_behavior(MissedTickBehavior::Skip);
     let (mut shown, mut reported) = (Recent::default(), Recent::default());
-    let mut stopping = None;
     loop {
         tokio::select! {
             _ = glance.tick() => {
@@ -85,17 +200,8 @@ async fn watch(handle: &Handle, terminal: &Terminal, mut signals: Signals) -> In
                     tracing::info!("{line}");
                 }
             }
-            () = signals.next() => {
-                // What comes together (to a process and to its group) is one wish.
-                if stopping.is_some_and(|since: Instant| since.elapsed() < TOGETHER) {
-                    continue;
-                }
-                if stopping.is_some() {
-                    terminal.finish("lockgate: ended at once by a second signal; the next start recovers\n");
-                    Code::Temporary.exit();
-                }
-                stopping = Some(Instant::now());
-                tracing::info!("stopping in order; a second signal ends at once");
+            wish = signals.wish() => {
+                obey(wish, terminal);
                 handle.stop();
             }
         }

@@ -14,6 +14,11 @@ use super::node::Node;
 use super::raw::{Endpoints, RawFileInput, RawFileOutput, RawInput, RawOutput, RawPipeline};
 use super::units::{ByteSize, Count, Span};
 
+mod kafka;
+mod properties;
+
+pub(crate) use kafka::{KafkaInput, KafkaOutput, Mode, OnRefused, StartFrom, Topic, Topics};
+
 /// What stands for the counter in the path of a segmented output.
 pub(crate) const SEGMENT: &str = "{segment}";
 
@@ -67,6 +72,8 @@ pub(crate) struct Input {
 pub(crate) enum InputKind {
     /// Reads files.
     File(FileInput),
+    /// Reads Kafka topics.
+    Kafka(KafkaInput),
 }
 
 /// The settings of a file input.
@@ -105,6 +112,8 @@ pub(crate) struct Output {
 pub(crate) enum OutputKind {
     /// Writes one file, or a row of segments.
     File(FileOutput),
+    /// Writes to Kafka topics.
+    Kafka(KafkaOutput),
     /// Writes to standard output; never with [`Delivery::ExactlyOnce`].
     Stdout {
         /// How records are written.
@@ -165,7 +174,7 @@ pub(crate) fn check(raw: RawPipeline, root: &Node, directory: &Path) -> Result<P
     let inputs = checker.inputs(&raw.inputs)?;
     let outputs = checker.outputs(&raw.outputs, raw.delivery)?;
     checker.distinct_files(&raw)?;
-    Ok(Pipeline {
+    let pipeline = Pipeline {
         name: raw.name,
         inputs,
         outputs,
@@ -179,7 +188,10 @@ pub(crate) fn check(raw: RawPipeline, root: &Node, directory: &Path) -> Result<P
         on_stall: raw.on_stall,
         shutdown_timeout: raw.shutdown_timeout.0,
         fingerprint,
-    })
+    };
+    checker.groups(&pipeline)?;
+    checker.distinct_topics(&pipeline)?;
+    Ok(pipeline)
 }
 
 /// A limit on what is held in memory; one past the address space limits nothing.
@@ -296,10 +308,12 @@ impl Checker<'_> {
 
     fn inputs(&self, inputs: &Endpoints<RawInput>) -> Result<Vec<Input>, Fault> {
         let checked = self.endpoints("inputs", inputs, |path, raw| match raw {
-            RawInput::File(raw) => self.file_input(&path.key("file"), raw),
+            RawInput::File(raw) => Ok(InputKind::File(self.file_input(&path.key("file"), raw)?)),
+            RawInput::Kafka(raw) => {
+                Ok(InputKind::Kafka(self.kafka_input(&path.key("kafka"), raw)?))
+            }
         })?;
-        let input = |(name, file)| Input { name, kind: InputKind::File(file) };
-        Ok(checked.into_iter().map(input).collect())
+        Ok(checked.into_iter().map(|(name, kind)| Input { name, kind }).collect())
     }
 
     fn file_input(&self, path: &KeyPath, raw: &RawFileInput) -> Result<FileInput, Fault> {
@@ -343,6 +357,9 @@ impl Checker<'_> {
     ) -> Result<Vec<Output>, Fault> {
         let checked = self.endpoints("outputs", outputs, |path, raw| match raw {
             RawOutput::File(raw) => Ok(OutputKind::File(self.file_output(&path.key("file"), raw)?)),
+            RawOutput::Kafka(raw) => {
+                Ok(OutputKind::Kafka(self.kafka_output(&path.key("kafka"), raw, delivery)?))
+            }
             RawOutput::Stdout(_) if delivery == Delivery::ExactlyOnce => self.fault_of_key(
                 &path.key("stdout"),
                 "standard output cannot be rolled back after a crash, so it cannot be \
@@ -399,7 +416,8 @@ impl Checker<'_> {
     /// No file is written by two outputs, and none is both read and written.
     fn distinct_files(&self, raw: &RawPipeline) -> Result<(), Fault> {
         let mut taken: Vec<(PathBuf, KeyPath)> = Vec::new();
-        for (name, RawInput::File(file)) in &raw.inputs.0 {
+        for (name, input) in &raw.inputs.0 {
+            let RawInput::File(file) = input else { continue };
             let path = KeyPath::root().key("inputs").key(name).key("file").key("paths");
             for (index, text) in file.paths.0.iter().enumerate() {
                 taken.push((self.plain_path(text), path.index(index)));
@@ -457,8 +475,10 @@ mod tests {
     }
 
     fn file_input(pipeline: &Pipeline) -> &FileInput {
-        let InputKind::File(file) = &pipeline.inputs[0].kind;
-        file
+        match &pipeline.inputs[0].kind {
+            InputKind::File(file) => file,
+            other => panic!("not a file: {other:?}"),
+        }
     }
 
     fn file_output(pipeline: &Pipeline) -> &FileOutput {

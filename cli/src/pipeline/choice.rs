@@ -88,3 +88,79 @@ pub(crate) enum Compression {
     /// As zstd frames.
     Zstd,
 }
+
+/// Who decides which partitions are read.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum ReadMode {
+    /// The pipeline reads all of them, or those that it is told; positions are kept in its state.
+    #[default]
+    Assign,
+    /// Kafka deals them out to the members of a consumer group; positions are the group's offsets.
+    Group,
+}
+
+/// How partitions are dealt out to the members of a group; the same for all of them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum GroupProtocol {
+    /// Members keep what they need not give up.
+    #[default]
+    CooperativeSticky,
+    /// Members give up everything at each change.
+    Eager,
+    /// The brokers deal (KIP-848, Kafka 4).
+    Consumer,
+}
+
+/// Where an input ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum StopAt {
+    /// At the end of every partition, as it is when the pipeline starts.
+    End,
+}
+
+/// What happens when records are gone that were to be read.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum OnGone {
+    /// The pipeline stops and says what is wanted, what is there and how much is lost.
+    #[default]
+    Refuse,
+    /// It goes on with what is there; it is counted.
+    Continue,
+}
+
+/// Which partition a record is written to.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum PartitionChoice {
+    /// By a hash of its key; records without a key go anywhere.
+    #[default]
+    ByKey,
+    /// The one with the number of the partition that it was read from.
+    Kept,
+}
+
+/// Which timestamp a written record has.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum TimestampChoice {
+    /// Its own; the time of writing if it has none.
+    #[default]
+    Kept,
+    /// The time of writing.
+    Now,
+}
+
+/// Whether a part of the record is written.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Kept {
+    /// It is.
+    #[default]
+    Kept,
+    /// It is left out.
+    Dropped,
+}

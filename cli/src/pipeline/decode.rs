@@ -123,6 +123,9 @@ impl Decoder<'_> {
             DecodeError::Unplaced(problem) => problem,
         };
         let (position, message) = match problem {
+            Problem::Expected(what) if self.path.may_be_secret() => {
+                (self.node.position, format!("expected {what}"))
+            }
             Problem::Expected(what) => {
                 (self.node.position, format!("expected {what}, found {}", self.node.found()))
             }
@@ -154,13 +157,24 @@ impl Decoder<'_> {
         seed: K,
     ) -> Result<K::Value, DecodeError> {
         let deserializer: StrDeserializer<'_, DecodeError> = key.into_deserializer();
+        let fault = |path, message| DecodeError::Placed(Fault { position, path, message });
         seed.deserialize(deserializer).map_err(|error| match error {
-            DecodeError::Unplaced(Problem::Unknown(known)) => DecodeError::Placed(Fault {
-                position,
-                path: self.path.clone(),
-                message: unknown(noun, key, known),
-            }),
-            error => self.place(error),
+            // A value in braces that lacks its quotes is a mapping with one key.
+            DecodeError::Unplaced(Problem::Unknown(known)) if self.path.may_be_secret() => fault(
+                self.path.clone(),
+                format!(
+                    "unknown {noun} (not shown, it may be a secret); known {noun}s: {}; \
+                         a value that begins with a brace needs quotes",
+                    known.join(", ")
+                ),
+            ),
+            DecodeError::Unplaced(Problem::Unknown(known)) => {
+                fault(self.path.clone(), unknown(noun, key, known))
+            }
+            DecodeError::Unplaced(problem) => {
+                fault(self.path.clone(), format!("{problem}, found the key {}", quoted(key)))
+            }
+            placed => placed,
         })
     }
 
@@ -227,10 +241,14 @@ impl Decoder<'_> {
                 Resolved::Nothing => visitor.visit_unit(),
                 Resolved::Bool(value) => visitor.visit_bool(value),
                 Resolved::Text(text) => visitor.visit_str(text),
-                Resolved::Number(_) => match scalar.whole_number() {
+                Resolved::Number(number) => match scalar.whole_number() {
                     Some(number) => visitor.visit_u64(number),
-                    // Below zero, with a fraction or too large: nothing in the file takes those.
-                    None => Err(expected(&visitor as &dyn Expected)),
+                    // Below zero, with a fraction or too large: few take those.
+                    None => match (number.parse(), number.parse()) {
+                        (Ok(number), _) => visitor.visit_i64(number),
+                        (_, Ok(number)) => visitor.visit_f64(number),
+                        _ => Err(expected(&visitor as &dyn Expected)),
+                    },
                 },
             },
         }

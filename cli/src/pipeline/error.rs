@@ -60,6 +60,13 @@ impl KeyPath {
         &self.0
     }
 
+    /// Whether a value here may be a secret, however it is written: properties of a client library and what stands
+    /// below them.
+    pub(crate) fn may_be_secret(&self) -> bool {
+        // `inputs.NAME.KIND.properties`
+        matches!(self.0.get(3), Some(Step::Key(key)) if key == "properties")
+    }
+
     fn then(&self, step: Step) -> Self {
         let mut steps = self.0.clone();
         steps.push(step);

@@ -48,11 +48,11 @@ fn unknown_keys() {
     insta::assert_snapshot!(error_with("checkpoint_intervall: 1s"), @r#"pipeline.yaml:2:1: unknown key "checkpoint_intervall"; did you mean "checkpoint_interval"? known keys: name, inputs, outputs, delivery, state, checkpoint_interval, min_batch_records, max_buffering_delay, max_batch_records, stall_timeout, on_stall, shutdown_timeout"#);
     insta::assert_snapshot!(error_with("checkpointInterval: 1s"), @r#"pipeline.yaml:2:1: unknown key "checkpointInterval"; did you mean "checkpoint_interval"? known keys: name, inputs, outputs, delivery, state, checkpoint_interval, min_batch_records, max_buffering_delay, max_batch_records, stall_timeout, on_stall, shutdown_timeout"#);
     insta::assert_snapshot!(error_with("colour: red"), @r#"pipeline.yaml:2:1: unknown key "colour"; known keys: name, inputs, outputs, delivery, state, checkpoint_interval, min_batch_records, max_buffering_delay, max_batch_records, stall_timeout, on_stall, shutdown_timeout"#);
-    insta::assert_snapshot!(error("name: x\ninputs:\n  orders:\n    fiel:\n      paths: i\n"), @r#"pipeline.yaml:4:5: inputs.orders: unknown kind "fiel"; did you mean "file"? known kinds: file"#);
-    insta::assert_snapshot!(error("name: x\ninputs:\n  orders:\n    kafka: {}\n"), @r#"pipeline.yaml:4:5: inputs.orders: unknown kind "kafka"; known kinds: file"#);
+    insta::assert_snapshot!(error("name: x\ninputs:\n  orders:\n    fiel:\n      paths: i\n"), @r#"pipeline.yaml:4:5: inputs.orders: unknown kind "fiel"; did you mean "file"? known kinds: file, kafka"#);
+    insta::assert_snapshot!(error("name: x\ninputs:\n  orders:\n    kafak: {}\n"), @r#"pipeline.yaml:4:5: inputs.orders: unknown kind "kafak"; did you mean "kafka"? known kinds: file, kafka"#);
     insta::assert_snapshot!(error("name: x\ninputs:\n  orders:\n    file:\n      pathes: i\n"), @r#"pipeline.yaml:5:7: inputs.orders.file: unknown key "pathes"; did you mean "paths"? known keys: paths, format, max_record_bytes, overlong, follow, start_at, max_queued_records, max_queued_bytes"#);
     insta::assert_snapshot!(error_with_input("{paths: i, folow: true}"), @r#"pipeline.yaml:4:22: inputs.a.file: unknown key "folow"; did you mean "follow"? known keys: paths, format, max_record_bytes, overlong, follow, start_at, max_queued_records, max_queued_bytes"#);
-    insta::assert_snapshot!(error_with_outputs("outputs:\n  b:\n    flie: {path: o}\n"), @r#"pipeline.yaml:5:5: outputs.b: unknown kind "flie"; did you mean "file"? known kinds: file, stdout, null"#);
+    insta::assert_snapshot!(error_with_outputs("outputs:\n  b:\n    flie: {path: o}\n"), @r#"pipeline.yaml:5:5: outputs.b: unknown kind "flie"; did you mean "file"? known kinds: file, kafka, stdout, null"#);
     insta::assert_snapshot!(error_with_outputs("outputs:\n  b:\n    file: {path: o, compresion: gzip}\n"), @r#"pipeline.yaml:5:21: outputs.b.file: unknown key "compresion"; did you mean "compression"? known keys: path, format, segment_bytes, segment_records, compression"#);
     insta::assert_snapshot!(error_with_outputs("outputs:\n  b:\n    stdout: {formt: json}\n"), @r#"pipeline.yaml:5:14: outputs.b.stdout: unknown key "formt"; did you mean "format"? known keys: format"#);
     insta::assert_snapshot!(error_with_outputs("outputs:\n  b:\n    null:\n      path: o\n"), @r#"pipeline.yaml:6:7: outputs.b.null: unknown key "path"; there are no keys here"#);
@@ -81,8 +81,8 @@ fn missing_values() {
     insta::assert_snapshot!(error("name:\ninputs: {}"), @"pipeline.yaml:1:1: name: expected a string, found nothing");
     insta::assert_snapshot!(error("name: x\ninputs:\noutputs:\n"), @"pipeline.yaml:2:1: inputs: expected a mapping, found nothing");
     insta::assert_snapshot!(error("name: x\ninputs: {}\noutputs: {}\n"), @"pipeline.yaml:2:9: inputs: at least one endpoint is needed");
-    insta::assert_snapshot!(error("name: x\ninputs:\n  a:\n"), @"pipeline.yaml:3:3: inputs.a: expected a mapping with one key, the kind (file), found nothing");
-    insta::assert_snapshot!(error("name: x\ninputs:\n  a: {}\n"), @"pipeline.yaml:3:6: inputs.a: no kind is given; exactly one key is expected, the kind (file)");
+    insta::assert_snapshot!(error("name: x\ninputs:\n  a:\n"), @"pipeline.yaml:3:3: inputs.a: expected a mapping with one key, the kind (file or kafka), found nothing");
+    insta::assert_snapshot!(error("name: x\ninputs:\n  a: {}\n"), @"pipeline.yaml:3:6: inputs.a: no kind is given; exactly one key is expected, the kind (file or kafka)");
     insta::assert_snapshot!(error("name: x\ninputs:\n  a:\n    file:\n"), @r#"pipeline.yaml:4:5: inputs.a.file: missing key "paths""#);
     insta::assert_snapshot!(error("name: x\ninputs:\n  a:\n    file:\n      follow: true\n"), @r#"pipeline.yaml:4:5: inputs.a.file: missing key "paths""#);
     insta::assert_snapshot!(error_with_input("{paths: }"), @"pipeline.yaml:4:12: inputs.a.file.paths: expected a string or a list of strings, found nothing");
@@ -102,7 +102,7 @@ fn wrong_types() {
     insta::assert_snapshot!(error("name: true\n"), @"pipeline.yaml:1:7: name: expected a string, found true");
     insta::assert_snapshot!(error("name: [x]\n"), @"pipeline.yaml:1:7: name: expected a string, found a list");
     insta::assert_snapshot!(error("name: x\ninputs: [a]\n"), @"pipeline.yaml:2:9: inputs: expected a mapping, found a list");
-    insta::assert_snapshot!(error("name: x\ninputs:\n  a: file\n"), @r#"pipeline.yaml:3:6: inputs.a: expected a mapping with one key, the kind (file), found the string "file""#);
+    insta::assert_snapshot!(error("name: x\ninputs:\n  a: file\n"), @r#"pipeline.yaml:3:6: inputs.a: expected a mapping with one key, the kind (file or kafka), found the string "file""#);
     insta::assert_snapshot!(error("name: x\ninputs:\n  a:\n    file: in.log\n"), @r#"pipeline.yaml:4:11: inputs.a.file: expected a mapping, found the string "in.log""#);
     insta::assert_snapshot!(error_with_input("{paths: 5}"), @"pipeline.yaml:4:19: inputs.a.file.paths: expected a string or a list of strings, found the number 5");
     insta::assert_snapshot!(error_with_input("{paths: {a: b}}"), @"pipeline.yaml:4:19: inputs.a.file.paths: expected a string or a list of strings, found a mapping");
@@ -145,13 +145,13 @@ fn sizes_and_durations() {
 #[test]
 fn kinds() {
     insta::assert_snapshot!(
-        error("name: x\ninputs:\n  a:\n    file: {paths: i}\n    kafka: {topic: t}\n"), @r#"pipeline.yaml:4:5: inputs.a: 2 keys ("file", "kafka") where exactly one is expected, the kind (file)"#);
+        error("name: x\ninputs:\n  a:\n    file: {paths: i}\n    kafka: {topic: t}\n"), @r#"pipeline.yaml:4:5: inputs.a: 2 keys ("file", "kafka") where exactly one is expected, the kind (file or kafka)"#);
     insta::assert_snapshot!(
-        error("name: x\ninputs:\n  a:\n    file:\n    paths: i\n"), @r#"pipeline.yaml:4:5: inputs.a: 2 keys ("file", "paths") where exactly one is expected, the kind (file)"#);
+        error("name: x\ninputs:\n  a:\n    file:\n    paths: i\n"), @r#"pipeline.yaml:4:5: inputs.a: 2 keys ("file", "paths") where exactly one is expected, the kind (file or kafka)"#);
     let many: String = (0..100).map(|n| format!("    k{n}: 5\n")).collect();
-    insta::assert_snapshot!(error(&format!("name: x\ninputs:\n  a:\n{many}")), @r#"pipeline.yaml:4:5: inputs.a: 100 keys ("k0", "k1", "k2", "k3", ...) where exactly one is expected, the kind (file)"#);
-    insta::assert_snapshot!(error_with_outputs("outputs: {b: null}"), @"pipeline.yaml:3:14: outputs.b: expected a mapping with one key, the kind (file, stdout or null), found nothing");
-    insta::assert_snapshot!(error_with_outputs("outputs:\n  b:\n    file: {path: o}\n    null:\n"), @r#"pipeline.yaml:5:5: outputs.b: 2 keys ("file", "null") where exactly one is expected, the kind (file, stdout or null)"#);
+    insta::assert_snapshot!(error(&format!("name: x\ninputs:\n  a:\n{many}")), @r#"pipeline.yaml:4:5: inputs.a: 100 keys ("k0", "k1", "k2", "k3", ...) where exactly one is expected, the kind (file or kafka)"#);
+    insta::assert_snapshot!(error_with_outputs("outputs: {b: null}"), @"pipeline.yaml:3:14: outputs.b: expected a mapping with one key, the kind (file, kafka, stdout or null), found nothing");
+    insta::assert_snapshot!(error_with_outputs("outputs:\n  b:\n    file: {path: o}\n    null:\n"), @r#"pipeline.yaml:5:5: outputs.b: 2 keys ("file", "null") where exactly one is expected, the kind (file, kafka, stdout or null)"#);
 }
 
 #[test]
@@ -186,6 +186,126 @@ fn settings_that_do_not_fit_together() {
     insta::assert_snapshot!(
         error_with_outputs("outputs:\n  b: {file: {path: o}}\n  c: {file: {path: ./o}}\n"), @"pipeline.yaml:5:20: outputs.c.file.path: the same file as outputs.b.file.path (line 4)");
     insta::assert_snapshot!(error_with_outputs("outputs:\n  b: {file: {path: i}}\n"), @"pipeline.yaml:4:20: outputs.b.file.path: the same file as inputs.a.file.paths[0] (line 2)");
+}
+
+/// The error of an otherwise valid file with these settings of a Kafka input on line 5.
+fn error_with_kafka_input(settings: &str) -> String {
+    error(&format!(
+        "name: x\ndelivery: at_least_once\ninputs:\n  a:\n    kafka: {settings}\noutputs: {{b: {{null: }}}}"
+    ))
+}
+
+/// The error of an otherwise valid file with these settings of a Kafka output on line 5.
+fn error_with_kafka_output(settings: &str) -> String {
+    error(&format!(
+        "name: x\ninputs: {{a: {{file: {{paths: i}}}}}}\noutputs:\n  b:\n    kafka: {settings}\n"
+    ))
+}
+
+#[test]
+fn kafka_keys_and_words() {
+    insta::assert_snapshot!(error_with_kafka_input("{}"), @r#"pipeline.yaml:5:5: inputs.a.kafka: missing key "brokers""#);
+    insta::assert_snapshot!(error_with_kafka_input("{brokers: 'h:1'}"), @r#"pipeline.yaml:5:5: inputs.a.kafka: missing key "topic" (or "topics")"#);
+    insta::assert_snapshot!(error_with_kafka_input("{topic: t}"), @r#"pipeline.yaml:5:5: inputs.a.kafka: missing key "brokers""#);
+    insta::assert_snapshot!(error_with_kafka_input("{brokers: 'h:1', topic: t, partitons: [1]}"), @r#"pipeline.yaml:5:39: inputs.a.kafka: unknown key "partitons"; did you mean "partitions"? known keys: brokers, topic, topics, start_from, stop_at, partitions, mode, group, group_protocol, group_instance_id, max_pending_records, max_queued_records, max_queued_bytes, on_expired, on_truncated, on_recreated, on_vanished, properties"#);
+    insta::assert_snapshot!(error_with_kafka_input("{brokers: 'h:1', topic: t, topics: [u]}"), @r#"pipeline.yaml:5:39: inputs.a.kafka.topics: "topic" and "topics" exclude each other; name all of them in topics"#);
+    insta::assert_snapshot!(error_with_kafka_input("{brokers: 'h:1', topics: []}"), @"pipeline.yaml:5:37: inputs.a.kafka.topics: at least one topic is needed");
+    insta::assert_snapshot!(error_with_kafka_input("{brokers: [], topic: t}"), @"pipeline.yaml:5:22: inputs.a.kafka.brokers: at least one broker is needed");
+    insta::assert_snapshot!(error_with_kafka_input("{brokers: 9092, topic: t}"), @"pipeline.yaml:5:22: inputs.a.kafka.brokers: expected a string or a list of strings, found the number 9092");
+    insta::assert_snapshot!(error_with_kafka_input("{brokers: 'h:1', topic: t, mode: grup}"), @r#"pipeline.yaml:5:45: inputs.a.kafka.mode: unknown value "grup"; did you mean "group"? known values: assign, group"#);
+    insta::assert_snapshot!(error_with_kafka_input("{brokers: 'h:1', topic: t, stop_at: now}"), @r#"pipeline.yaml:5:48: inputs.a.kafka.stop_at: unknown value "now"; known values: end"#);
+    insta::assert_snapshot!(error_with_kafka_input("{brokers: 'h:1', topic: t, on_expired: skip}"), @r#"pipeline.yaml:5:51: inputs.a.kafka.on_expired: unknown value "skip"; known values: refuse, continue"#);
+    insta::assert_snapshot!(error_with_kafka_input("{brokers: 'h:1', topic: t, mode: group, group: g, group_protocol: sticky}"), @r#"pipeline.yaml:5:78: inputs.a.kafka.group_protocol: unknown value "sticky"; known values: cooperative_sticky, eager, consumer"#);
+    insta::assert_snapshot!(error_with_kafka_output("{}"), @r#"pipeline.yaml:5:5: outputs.b.kafka: missing key "brokers""#);
+    insta::assert_snapshot!(error_with_kafka_output("{brokers: 'h:1'}"), @r#"pipeline.yaml:5:5: outputs.b.kafka: missing key "topic""#);
+    insta::assert_snapshot!(error_with_kafka_output("{brokers: 'h:1', topic: t, partitions: kept}"), @r#"pipeline.yaml:5:39: outputs.b.kafka: unknown key "partitions"; did you mean "partition"? known keys: brokers, topic, partition, timestamp, key, headers, on_refused, exactly_once, commit_interval, properties"#);
+    insta::assert_snapshot!(error_with_kafka_output("{brokers: 'h:1', topic: t, key: keep}"), @r#"pipeline.yaml:5:44: outputs.b.kafka.key: unknown value "keep"; known values: kept, dropped"#);
+    insta::assert_snapshot!(error_with_kafka_output("{brokers: 'h:1', topic: t, timestamp: kpt}"), @r#"pipeline.yaml:5:50: outputs.b.kafka.timestamp: unknown value "kpt"; did you mean "kept"? known values: kept, now"#);
+    insta::assert_snapshot!(error_with_kafka_output("{brokers: 'h:1', topic: t, on_refused: drop}"), @r#"pipeline.yaml:5:51: outputs.b.kafka.on_refused: unknown value "drop"; known values: stop, skip, {dead_letter: TOPIC}"#);
+    insta::assert_snapshot!(error_with_kafka_output("{brokers: 'h:1', topic: t, on_refused: {deadletter: d}}"), @r#"pipeline.yaml:5:52: outputs.b.kafka.on_refused: unknown key "deadletter"; did you mean "dead_letter"? known keys: dead_letter"#);
+    insta::assert_snapshot!(error_with_kafka_output("{brokers: 'h:1', topic: t, on_refused: 5}"), @"pipeline.yaml:5:51: outputs.b.kafka.on_refused: expected stop, skip or {dead_letter: TOPIC}, found the number 5");
+    insta::assert_snapshot!(error_with_kafka_output("{brokers: 'h:1', topic: {form: source}}"), @r#"pipeline.yaml:5:37: outputs.b.kafka.topic: unknown key "form"; did you mean "from"? known keys: from, name, position_topic"#);
+    insta::assert_snapshot!(error_with_kafka_output("{brokers: 'h:1', topic: {from: key}}"), @r#"pipeline.yaml:5:43: outputs.b.kafka.topic.from: unknown value "key"; known values: source, header"#);
+    insta::assert_snapshot!(error_with_kafka_output("{brokers: 'h:1', topic: {name: x}}"), @r#"pipeline.yaml:5:29: outputs.b.kafka.topic: missing key "from""#);
+    insta::assert_snapshot!(error_with_kafka_output("{brokers: 'h:1', topic: 5}"), @"pipeline.yaml:5:36: outputs.b.kafka.topic: expected a topic's name, {from: source} or {from: header, name: NAME}, found the number 5");
+    insta::assert_snapshot!(error_with_kafka_output("{brokers: 'h:1', topic: [a]}"), @"pipeline.yaml:5:36: outputs.b.kafka.topic: expected a topic's name, {from: source} or {from: header, name: NAME}, found a list");
+}
+
+#[test]
+fn kafka_values() {
+    insta::assert_snapshot!(error_with_kafka_input("{brokers: h, topic: t}"), @r#"pipeline.yaml:5:22: inputs.a.kafka.brokers[0]: a broker is HOST:PORT, such as localhost:9092, found "h""#);
+    insta::assert_snapshot!(error_with_kafka_input("{brokers: 'h:1,,i:2', topic: t}"), @r#"pipeline.yaml:5:22: inputs.a.kafka.brokers[0]: a broker is HOST:PORT, such as localhost:9092, found """#);
+    insta::assert_snapshot!(error_with_kafka_input("{brokers: ['h:1', 'i:0'], topic: t}"), @r#"pipeline.yaml:5:30: inputs.a.kafka.brokers[1]: a broker is HOST:PORT, such as localhost:9092, found "i:0""#);
+    insta::assert_snapshot!(error_with_kafka_input("{brokers: 'PLAINTEXT://h:1', topic: t}"), @"pipeline.yaml:5:22: inputs.a.kafka.brokers[0]: a broker is HOST:PORT, without a protocol before it; which one is spoken is said by security.protocol among the properties");
+    insta::assert_snapshot!(error_with_kafka_input("{brokers: '${SECRET}', topic: t}"), @"pipeline.yaml:5:22: inputs.a.kafka.brokers[0]: a broker is HOST:PORT, such as localhost:9092, found the value of ${SECRET} (not shown, it may be a secret)");
+    insta::assert_snapshot!(error_with_kafka_input("{brokers: 'h:1', topic: a/b}"), @r#"pipeline.yaml:5:36: inputs.a.kafka.topic: a topic's name has only letters (a to z, A to Z), digits, "-", "_" and ".", found the string "a/b""#);
+    insta::assert_snapshot!(error_with_kafka_input("{brokers: 'h:1', topic: ''}"), @r#"pipeline.yaml:5:36: inputs.a.kafka.topic: a topic's name must not be empty, found the string """#);
+    insta::assert_snapshot!(error_with_kafka_input("{brokers: 'h:1', topics: [a, '^b']}"), @r#"pipeline.yaml:5:41: inputs.a.kafka.topics[1]: a pattern stands alone; one pattern can match several names: "^(orders|returns)$""#);
+    insta::assert_snapshot!(error_with_kafka_input("{brokers: 'h:1', topics: [a, b, a]}"), @r#"pipeline.yaml:5:44: inputs.a.kafka.topics[2]: topic "a" is named twice"#);
+    insta::assert_snapshot!(error_with_kafka_input("{brokers: 'h:1', topic: t, partitions: 1}"), @"pipeline.yaml:5:51: inputs.a.kafka.partitions: expected a list of the numbers of partitions, found the number 1");
+    insta::assert_snapshot!(error_with_kafka_input("{brokers: 'h:1', topic: t, partitions: []}"), @"pipeline.yaml:5:51: inputs.a.kafka.partitions: at least one partition is needed; leave the key out to read all");
+    insta::assert_snapshot!(error_with_kafka_input("{brokers: 'h:1', topic: t, partitions: [1, -1]}"), @"pipeline.yaml:5:55: inputs.a.kafka.partitions[1]: expected the number of a partition, from 0 on, found the number -1");
+    insta::assert_snapshot!(error_with_kafka_input("{brokers: 'h:1', topic: t, partitions: [0, 1, 0]}"), @"pipeline.yaml:5:58: inputs.a.kafka.partitions[2]: partition 0 is named twice");
+    insta::assert_snapshot!(error_with_kafka_input("{brokers: 'h:1', topic: t, partitions: [2147483648]}"), @"pipeline.yaml:5:52: inputs.a.kafka.partitions[0]: expected the number of a partition, from 0 on, found the number 2147483648");
+    insta::assert_snapshot!(error_with_kafka_input("{brokers: 'h:1', topic: t, max_pending_records: 0}"), @"pipeline.yaml:5:60: inputs.a.kafka.max_pending_records: expected a whole number of at least 1, found the number 0");
+    insta::assert_snapshot!(error_with_kafka_input("{brokers: 'h:1', topic: t, max_pending_records: 4294967296}"), @"pipeline.yaml:5:60: inputs.a.kafka.max_pending_records: must not be more than 4294967295");
+    insta::assert_snapshot!(error_with_kafka_input("{brokers: 'h:1', topic: t, start_from: earlist}"), @r#"pipeline.yaml:5:51: inputs.a.kafka.start_from: unknown value "earlist"; did you mean "earliest"? known values: earliest, latest, {timestamp: TIME}, {offsets: {TOPIC: {PARTITION: OFFSET}}}"#);
+    insta::assert_snapshot!(error_with_kafka_input("{brokers: 'h:1', topic: t, start_from: 5}"), @"pipeline.yaml:5:51: inputs.a.kafka.start_from: expected earliest, latest, {timestamp: TIME} or {offsets: {TOPIC: {PARTITION: OFFSET}}}, found the number 5");
+    insta::assert_snapshot!(error_with_kafka_input("{brokers: 'h:1', topic: t, start_from: {}}"), @"pipeline.yaml:5:51: inputs.a.kafka.start_from: exactly one key is expected, timestamp or offsets");
+    insta::assert_snapshot!(error_with_kafka_input("{brokers: 'h:1', topic: t, start_from: {offset: {}}}"), @r#"pipeline.yaml:5:52: inputs.a.kafka.start_from: unknown key "offset"; did you mean "offsets"? known keys: timestamp, offsets"#);
+    insta::assert_snapshot!(error_with_kafka_input("{brokers: 'h:1', topic: t, start_from: {timestamp: 1, offsets: {}}}"), @"pipeline.yaml:5:51: inputs.a.kafka.start_from: exactly one key is expected, timestamp or offsets");
+    insta::assert_snapshot!(error_with_kafka_input("{brokers: 'h:1', topic: t, start_from: {timestamp: yesterday}}"), @r#"pipeline.yaml:5:63: inputs.a.kafka.start_from.timestamp: expected a time in UTC such as 2026-01-31T12:00:00Z, or milliseconds since the Unix epoch, found the string "yesterday""#);
+    insta::assert_snapshot!(error_with_kafka_input("{brokers: 'h:1', topic: t, start_from: {timestamp: 1969-12-31T23:59:59Z}}"), @r#"pipeline.yaml:5:63: inputs.a.kafka.start_from.timestamp: expected a time in UTC such as 2026-01-31T12:00:00Z, or milliseconds since the Unix epoch, found the string "1969-12-31T23:59:59Z""#);
+    insta::assert_snapshot!(error_with_kafka_input("{brokers: 'h:1', topic: t, start_from: {timestamp: 2026-01-31T12:00:00+01:00}}"), @r#"pipeline.yaml:5:63: inputs.a.kafka.start_from.timestamp: expected a time in UTC such as 2026-01-31T12:00:00Z, or milliseconds since the Unix epoch, found the string "2026-01-31T12:00:00+01:00""#);
+    insta::assert_snapshot!(error_with_kafka_input("{brokers: 'h:1', topic: t, start_from: {offsets: {u: {0: 1}}}}"), @"pipeline.yaml:5:62: inputs.a.kafka.start_from.offsets.u: this topic is not among those that are read");
+    insta::assert_snapshot!(error_with_kafka_input("{brokers: 'h:1', topic: t, start_from: {offsets: {t: 5}}}"), @"pipeline.yaml:5:65: inputs.a.kafka.start_from.offsets.t: expected a mapping, found the number 5");
+    insta::assert_snapshot!(error_with_kafka_input("{brokers: 'h:1', topic: t, start_from: {offsets: {t: {x: 1}}}}"), @r#"pipeline.yaml:5:66: inputs.a.kafka.start_from.offsets.t: expected the number of a partition, from 0 on, found the key "x""#);
+    insta::assert_snapshot!(error_with_kafka_input("{brokers: 'h:1', topic: t, start_from: {offsets: {t: {0: end}}}}"), @r#"pipeline.yaml:5:69: inputs.a.kafka.start_from.offsets.t.0: expected an offset, a whole number from 0 on, found the string "end""#);
+    insta::assert_snapshot!(error_with_kafka_input("{brokers: 'h:1', topic: t, partitions: [1], start_from: {offsets: {t: {0: 1}}}}"), @"pipeline.yaml:5:83: inputs.a.kafka.start_from.offsets.t.0: this partition is not among those that are read");
+    insta::assert_snapshot!(error_with_kafka_input("{brokers: 'h:1', topic: t, group: ''}"), @"pipeline.yaml:5:46: inputs.a.kafka.group: must not be empty");
+    insta::assert_snapshot!(error_with_kafka_output("{brokers: 'h:1', topic: '^a'}"), @r#"pipeline.yaml:5:36: outputs.b.kafka.topic: a topic's name has only letters (a to z, A to Z), digits, "-", "_" and ".", found the string "^a""#);
+    insta::assert_snapshot!(error_with_kafka_output("{brokers: 'h:1', topic: t, commit_interval: 31s}"), @"pipeline.yaml:5:56: outputs.b.kafka.commit_interval: must not be more than 30s: brokers give up a transaction that stays open for too long");
+    insta::assert_snapshot!(error_with_kafka_output("{brokers: 'h:1', topic: t, on_refused: {dead_letter: t}}"), @"pipeline.yaml:5:65: outputs.b.kafka.on_refused.dead_letter: must be another topic than the one that is written to");
+    insta::assert_snapshot!(error_with_kafka_output("{brokers: 'h:1', topic: t, on_refused: {dead_letter: a b}}"), @r#"pipeline.yaml:5:65: outputs.b.kafka.on_refused.dead_letter: a topic's name has only letters (a to z, A to Z), digits, "-", "_" and ".", found the string "a b""#);
+}
+
+#[test]
+fn kafka_settings_that_do_not_fit_together() {
+    insta::assert_snapshot!(error_with_kafka_input("{brokers: 'h:1', topic: t, mode: group}"), @r#"pipeline.yaml:5:5: inputs.a.kafka: missing key "group": "mode: group" needs the name of the consumer group"#);
+    insta::assert_snapshot!(error_with_kafka_input("{brokers: 'h:1', topic: t, mode: group, group: g, partitions: [1]}"), @r#"pipeline.yaml:5:62: inputs.a.kafka.partitions: not with "mode: group": the group deals the partitions out; leave this key out, or write "mode: assign""#);
+    insta::assert_snapshot!(error_with_kafka_input("{brokers: 'h:1', topic: t, mode: group, group: g, stop_at: end}"), @r#"pipeline.yaml:5:62: inputs.a.kafka.stop_at: not with "mode: group": which partitions a member reads changes all the time, so it has no end; leave this key out, or write "mode: assign""#);
+    insta::assert_snapshot!(error_with_kafka_input("{brokers: 'h:1', topic: t, group_protocol: eager}"), @r#"pipeline.yaml:5:39: inputs.a.kafka.group_protocol: needs "mode: group"; in mode assign no group is joined"#);
+    insta::assert_snapshot!(error_with_kafka_input("{brokers: 'h:1', topic: t, group_instance_id: w1}"), @r#"pipeline.yaml:5:39: inputs.a.kafka.group_instance_id: needs "mode: group"; in mode assign no group is joined"#);
+    insta::assert_snapshot!(error_with_kafka_output("{brokers: 'h:1', topic: t, exactly_once: false}"), @r#"pipeline.yaml:5:53: outputs.b.kafka.exactly_once: false would break the pipeline's "delivery: exactly_once"; leave this key out, or write "delivery: at_least_once""#);
+    insta::assert_snapshot!(error_with_kafka_output("{brokers: 'h:1', topic: {from: source}}"), @r#"pipeline.yaml:5:29: outputs.b.kafka.topic: missing key "position_topic": exactly_once needs an existing topic, under whose name the output keeps how far it is"#);
+    insta::assert_snapshot!(error_with_kafka_output("{brokers: 'h:1', topic: {from: header, position_topic: p}}"), @r#"pipeline.yaml:5:29: outputs.b.kafka.topic: missing key "name": "from: header" needs the header's name"#);
+    insta::assert_snapshot!(error_with_kafka_output("{brokers: 'h:1', topic: {from: source, name: x, position_topic: p}}"), @r#"pipeline.yaml:5:51: outputs.b.kafka.topic.name: needs "from: header"; "from: source" has no name"#);
+    insta::assert_snapshot!(error("name: x\ndelivery: at_least_once\ninputs: {a: {file: {paths: i}}}\noutputs: {b: {kafka: {brokers: 'h:1', topic: t, exactly_once: true}}}"), @r#"pipeline.yaml:4:63: outputs.b.kafka.exactly_once: true needs "delivery: exactly_once" of the pipeline; write that, or leave this key out"#);
+    insta::assert_snapshot!(error("name: x\ninputs:\n  a:\n    kafka: {brokers: 'h:1', topic: t, mode: group, group: g}\n  f: {file: {paths: i}}\noutputs: {b: {kafka: {brokers: 'h:1', topic: u}}}"), @r#"pipeline.yaml:4:45: inputs.a.kafka.mode: the steps of a consumer group cannot be replayed, so exactly_once needs all inputs to be such groups, for one transaction to hold the records and the groups' offsets; write "delivery: at_least_once", or "mode: assign""#);
+    insta::assert_snapshot!(error("name: x\ninputs:\n  a:\n    kafka: {brokers: 'h:1', topic: t, mode: group, group: g}\noutputs: {b: {file: {path: o}}}"), @r#"pipeline.yaml:4:45: inputs.a.kafka.mode: the steps of a consumer group cannot be replayed, so exactly_once needs exactly one output, of kind kafka, for one transaction to hold the records and the groups' offsets; write "delivery: at_least_once", or "mode: assign""#);
+    insta::assert_snapshot!(error("name: x\ninputs:\n  a:\n    kafka: {brokers: 'h:1', topic: t, mode: group, group: g}\noutputs: {b: {kafka: {brokers: 'h:1', topic: u}}, c: {null: }}"), @r#"pipeline.yaml:4:45: inputs.a.kafka.mode: the steps of a consumer group cannot be replayed, so exactly_once needs exactly one output, of kind kafka, for one transaction to hold the records and the groups' offsets; write "delivery: at_least_once", or "mode: assign""#);
+    insta::assert_snapshot!(error("name: x\ninputs:\n  a:\n    kafka: {brokers: 'h:1', topic: t, mode: group, group: g}\noutputs: {b: {kafka: {brokers: 'i:1', topic: t}}}"), @r#"pipeline.yaml:5:32: outputs.b.kafka.brokers: exactly_once needs inputs.a.kafka to be on the same cluster, for one transaction to hold the records and the group's offsets; name one of its brokers here too, or write "delivery: at_least_once""#);
+    insta::assert_snapshot!(error("name: x\ninputs:\n  a:\n    kafka: {brokers: 'h:1, i:1', topics: [s, t]}\noutputs: {b: {kafka: {brokers: 'i:1', topic: t}}}"), @"pipeline.yaml:5:46: outputs.b.kafka.topic: inputs.a.kafka (line 4) reads the same topic, so that it would never end; write to another one");
+    insta::assert_snapshot!(error("name: x\ninputs:\n  a:\n    kafka: {brokers: 'h:1', topic: t}\noutputs: {b: {kafka: {brokers: 'h:1', topic: u, on_refused: {dead_letter: t}}}}"), @"pipeline.yaml:5:75: outputs.b.kafka.on_refused.dead_letter: inputs.a.kafka (line 4) reads the same topic, so that it would never end; write to another one");
+    insta::assert_snapshot!(error("name: x\ninputs:\n  a:\n    kafka: {brokers: 'h:1', topic: t}\noutputs: {b: {kafka: {brokers: 'h:1', topic: {from: source, position_topic: p}}}}"), @r#"pipeline.yaml:5:46: outputs.b.kafka.topic: "from: source" would write the records of inputs.a.kafka back to where they are read, for ever; write to other brokers, or to another topic"#);
+}
+
+/// Story (L3): whatever is wrong with a property, its value is not shown.
+#[test]
+fn kafka_properties() {
+    insta::assert_snapshot!(error_with_kafka_input("{brokers: 'h:1', topic: t, properties: hunter2}"), @"pipeline.yaml:5:51: inputs.a.kafka.properties: expected a mapping from the names of properties to their values");
+    insta::assert_snapshot!(error_with_kafka_input("{brokers: 'h:1', topic: t, properties: {sasl.password: [hunter2]}}"), @r#"pipeline.yaml:5:67: inputs.a.kafka.properties."sasl.password": expected a string, a number, true, false or {file: PATH}"#);
+    insta::assert_snapshot!(error_with_kafka_input("{brokers: 'h:1', topic: t, properties: {sasl.password: {hunter2}}}"), @r#"pipeline.yaml:5:68: inputs.a.kafka.properties."sasl.password": unknown key (not shown, it may be a secret); known keys: file; a value that begins with a brace needs quotes"#);
+    insta::assert_snapshot!(error_with_kafka_input("{brokers: 'h:1', topic: t, properties: {sasl.password: {flie: hunter2}}}"), @r#"pipeline.yaml:5:68: inputs.a.kafka.properties."sasl.password": unknown key (not shown, it may be a secret); known keys: file; a value that begins with a brace needs quotes"#);
+    insta::assert_snapshot!(error_with_kafka_input("{brokers: 'h:1', topic: t, properties: {sasl.password: }}"), @r#"pipeline.yaml:5:52: inputs.a.kafka.properties."sasl.password": expected a string, a number, true, false or {file: PATH}"#);
+    insta::assert_snapshot!(error_with_kafka_input("{brokers: 'h:1', topic: t, properties: {sasl.password: .inf}}"), @r#"pipeline.yaml:5:67: inputs.a.kafka.properties."sasl.password": expected a string, a number, true, false or {file: PATH}"#);
+    insta::assert_snapshot!(error_with_kafka_input("{brokers: 'h:1', topic: t, properties: {sasl.password: {file: 5}}}"), @r#"pipeline.yaml:5:74: inputs.a.kafka.properties."sasl.password".file: expected a string, found the number 5; in quotes it is a string"#);
+    insta::assert_snapshot!(error_with_kafka_input("{brokers: 'h:1', topic: t, properties: {sasl.password: {file: nowhere/secret}}}"), @r#"pipeline.yaml:5:74: inputs.a.kafka.properties."sasl.password".file: cannot read "nowhere/secret": No such file or directory (os error 2)"#);
+    insta::assert_snapshot!(error_with_kafka_input("{brokers: 'h:1', topic: t, properties: {sasl.password: {file: '${SECRET}'}}}"), @r#"pipeline.yaml:5:74: inputs.a.kafka.properties."sasl.password".file: cannot read the file: No such file or directory (os error 2)"#);
+    insta::assert_snapshot!(error_with_kafka_input("{brokers: 'h:1', topic: t, properties: {sasl.password: \"a\\0hunter2\"}}"), @r#"pipeline.yaml:5:67: inputs.a.kafka.properties."sasl.password": the value must not hold a NUL character"#);
+    insta::assert_snapshot!(error_with_kafka_input("{brokers: 'h:1', topic: t, properties: {'a b': 1}}"), @r#"pipeline.yaml:5:52: inputs.a.kafka.properties."a b": a property's name has only letters, digits, ".", "_" and "-""#);
+    insta::assert_snapshot!(error_with_kafka_input("{brokers: 'h:1', topic: t, properties: {isolation.level: none}}"), @r#"pipeline.yaml:5:69: inputs.a.kafka.properties."isolation.level": must be read_committed or read_uncommitted"#);
+    insta::assert_snapshot!(error_with_kafka_input("{brokers: 'h:1', topic: t, properties: {isolation.level: {file: x}}}"), @r#"pipeline.yaml:5:69: inputs.a.kafka.properties."isolation.level": must be written here, not in a file"#);
 }
 
 #[test]
@@ -260,6 +380,38 @@ fn no_error_holds_the_value_of_a_variable() {
         "max_queued_records",
         "max_queued_bytes",
     ];
+    let kafka_input_values = [
+        "brokers",
+        "topic",
+        "topics",
+        "start_from",
+        "stop_at",
+        "partitions",
+        "mode",
+        "group",
+        "group_protocol",
+        "group_instance_id",
+        "max_pending_records",
+        "max_queued_records",
+        "max_queued_bytes",
+        "on_expired",
+        "on_truncated",
+        "on_recreated",
+        "on_vanished",
+        "properties",
+    ];
+    let kafka_output_values = [
+        "brokers",
+        "topic",
+        "partition",
+        "timestamp",
+        "key",
+        "headers",
+        "on_refused",
+        "exactly_once",
+        "commit_interval",
+        "properties",
+    ];
     let output_values = ["path", "format", "segment_bytes", "segment_records", "compression"];
     for secret in [
         "'${SECRET}'",
@@ -267,6 +419,14 @@ fn no_error_holds_the_value_of_a_variable() {
         "'${SECRET}{segment}/'",
         "['${SECRET}']",
         "{'k': '${SECRET}'}",
+        "{'from': '${SECRET}'}",
+        "{'from': 'header', 'name': '${SECRET}', 'position_topic': '${SECRET}'}",
+        "{'timestamp': '${SECRET}'}",
+        "{'offsets': {'t': {0: '${SECRET}'}}}",
+        "{'dead_letter': '${SECRET}/'}",
+        "{'sasl.password': ['${SECRET}']}",
+        "{'sasl.password': {'file': '${SECRET}'}}",
+        "{'isolation.level': '${SECRET}'}",
     ] {
         let top = values.iter().map(|key| format!("{key}: {secret}"));
         let input = input_values.iter().map(|key| {
@@ -277,7 +437,22 @@ fn no_error_holds_the_value_of_a_variable() {
         let output = output_values.iter().map(|key| {
             format!("name: x\ninputs: {{a: {{file: {{paths: i}}}}}}\noutputs: {{b: {{file: {{{key}: {secret}}}}}}}")
         });
-        for text in top.chain(input).chain(output) {
+        let kafka_input = kafka_input_values.iter().map(|key| {
+            let others = [("brokers", "'h:1'"), ("topic", "t")];
+            let others = others.iter().filter(|(other, _)| other != key);
+            let others: String = others.map(|(key, value)| format!("{key}: {value}, ")).collect();
+            format!(
+                "name: x\ninputs: {{a: {{kafka: {{{others}{key}: {secret}}}}}}}\noutputs: {{b: {{null: }}}}"
+            )
+        });
+        let kafka_output = kafka_output_values.iter().map(|key| {
+            let others = [("brokers", "'h:1'"), ("topic", "t")];
+            let others = others.iter().filter(|(other, _)| other != key);
+            let others: String = others.map(|(key, value)| format!("{key}: {value}, ")).collect();
+            format!("name: x\ninputs: {{a: {{file: {{paths: i}}}}}}\noutputs: {{b: {{kafka: {{{others}{key}: {secret}}}}}}}")
+        });
+        let texts = top.chain(input).chain(output).chain(kafka_input).chain(kafka_output);
+        for text in texts {
             let Err(error) = parse(&text, Path::new("pipeline.yaml"), &environment) else {
                 continue;
             };
@@ -317,7 +492,12 @@ fn almost_a_pipeline() -> impl Strategy<Value = String> {
         "inputs",
         "outputs",
         "file",
+        "kafka",
         "paths",
+        "brokers",
+        "topic",
+        "start_from",
+        "properties",
         "null",
         "stdout",
         "x",

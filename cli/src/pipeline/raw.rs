@@ -18,6 +18,16 @@ use serde_json::{Value, json};
 use super::choice::{Compression, Delivery, InputFormat, OnStall, OutputFormat, Overlong, StartAt};
 use super::units::{ByteSize, Count, OR_VARIABLE, Span};
 
+mod kafka;
+mod place;
+mod properties;
+
+pub(crate) use kafka::{
+    ISOLATION_LEVEL, NamedBy, OnRefused, READ_COMMITTED, RawKafkaInput, RawKafkaOutput, RawTopic,
+};
+pub(crate) use place::StartFrom;
+pub(crate) use properties::{Properties, Property};
+
 /// What a name may look like, for the JSON Schema; [`checked`](super::checked) has the same rule.
 const NAME_PATTERN: &str = r"^(?!\.{1,2}$)[A-Za-z0-9._-]{1,64}$";
 
@@ -77,6 +87,8 @@ pub(crate) struct RawPipeline {
 pub(crate) enum RawInput {
     /// Reads files.
     File(RawFileInput),
+    /// Reads Kafka topics.
+    Kafka(RawKafkaInput),
 }
 
 /// An output: one key, its kind.
@@ -86,6 +98,8 @@ pub(crate) enum RawInput {
 pub(crate) enum RawOutput {
     /// Writes one file, or a row of segments.
     File(RawFileOutput),
+    /// Writes to Kafka topics.
+    Kafka(RawKafkaOutput),
     /// Writes to standard output. It cannot be rolled back, so it cannot be exactly_once.
     #[schemars(with = "Option<RawStdoutOutput>")]
     Stdout(RawStdoutOutput),
@@ -100,7 +114,7 @@ pub(crate) enum RawOutput {
 #[schemars(rename = "FileInput")]
 pub(crate) struct RawFileInput {
     /// A path or a glob, or a list of them. Relative to the pipeline file.
-    pub(crate) paths: Paths,
+    pub(crate) paths: OneOrMore,
     /// How the bytes become records.
     #[serde(default)]
     pub(crate) format: InputFormat,
@@ -165,9 +179,9 @@ pub(crate) struct RawNullOutput {}
 #[derive(Debug)]
 pub(crate) struct Endpoints<T>(pub(crate) Vec<(String, T)>);
 
-/// One path or a list of paths.
+/// One text or a list of texts.
 #[derive(Debug, Serialize)]
-pub(crate) struct Paths(pub(crate) Vec<String>);
+pub(crate) struct OneOrMore(pub(crate) Vec<String>);
 
 /// The JSON Schema of [`RawPipeline`].
 pub(crate) fn schema() -> serde_json::Value {
@@ -179,7 +193,7 @@ pub(crate) fn schema() -> serde_json::Value {
 /// Lets a variable stand where a word or a truth value is wanted.
 fn or_variable(schema: &mut Schema) {
     match schema.get_mut("oneOf") {
-        Some(Value::Array(words)) if words.iter().all(|word| word.get("const").is_some()) => {
+        Some(Value::Array(words)) if words.iter().any(|word| word.get("const").is_some()) => {
             words.push(json!({ "type": "string", "pattern": OR_VARIABLE }));
         }
         _ => {}
@@ -239,43 +253,43 @@ impl<T: JsonSchema> JsonSchema for Endpoints<T> {
     }
 }
 
-struct PathsVisitor;
+struct OneOrMoreVisitor;
 
-impl<'de> Visitor<'de> for PathsVisitor {
-    type Value = Paths;
+impl<'de> Visitor<'de> for OneOrMoreVisitor {
+    type Value = OneOrMore;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a string or a list of strings")
     }
 
-    fn visit_str<E>(self, path: &str) -> Result<Paths, E> {
-        Ok(Paths(vec![path.to_owned()]))
+    fn visit_str<E>(self, text: &str) -> Result<OneOrMore, E> {
+        Ok(OneOrMore(vec![text.to_owned()]))
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Paths, A::Error> {
-        let mut paths = Vec::new();
-        while let Some(path) = list.next_element()? {
-            paths.push(path);
+    fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<OneOrMore, A::Error> {
+        let mut texts = Vec::new();
+        while let Some(text) = list.next_element()? {
+            texts.push(text);
         }
-        Ok(Paths(paths))
+        Ok(OneOrMore(texts))
     }
 }
 
-impl<'de> Deserialize<'de> for Paths {
+impl<'de> Deserialize<'de> for OneOrMore {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(PathsVisitor)
+        deserializer.deserialize_any(OneOrMoreVisitor)
     }
 }
 
-impl JsonSchema for Paths {
+impl JsonSchema for OneOrMore {
     fn schema_name() -> Cow<'static, str> {
-        "Paths".into()
+        "OneOrMore".into()
     }
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        let path = json_schema!({ "type": "string", "minLength": 1 });
+        let text = json_schema!({ "type": "string", "minLength": 1 });
         json_schema!({
-            "anyOf": [path, { "type": "array", "minItems": 1, "items": path }],
+            "anyOf": [text, { "type": "array", "minItems": 1, "items": text }],
         })
     }
 }
@@ -338,9 +352,50 @@ mod tests {
             &["path", "format", "segment_bytes", "segment_records", "compression"],
         );
         check("/$defs/StdoutOutput/properties", &["format"]);
+        check(
+            "/$defs/KafkaInput/properties",
+            &[
+                "brokers",
+                "topic",
+                "topics",
+                "start_from",
+                "stop_at",
+                "partitions",
+                "mode",
+                "group",
+                "group_protocol",
+                "group_instance_id",
+                "max_pending_records",
+                "max_queued_records",
+                "max_queued_bytes",
+                "on_expired",
+                "on_truncated",
+                "on_recreated",
+                "on_vanished",
+                "properties",
+            ],
+        );
+        check(
+            "/$defs/KafkaOutput/properties",
+            &[
+                "brokers",
+                "topic",
+                "partition",
+                "timestamp",
+                "key",
+                "headers",
+                "on_refused",
+                "exactly_once",
+                "commit_interval",
+                "properties",
+            ],
+        );
+        assert_eq!(part("/$defs/OnRefused/oneOf/3/pattern"), OR_VARIABLE);
+        assert_eq!(part("/$defs/KafkaInput/properties/start_from/default"), "earliest");
+        assert_eq!(part("/$defs/KafkaOutput/properties/commit_interval/default"), "100ms");
         let Value::Array(kinds) = part("/$defs/Output/oneOf") else { panic!("{schema:#}") };
         let kinds: Vec<&Value> = kinds.iter().map(|kind| &kind["required"][0]).collect();
-        assert_eq!(kinds, ["file", "stdout", "null"]);
+        assert_eq!(kinds, ["file", "kafka", "stdout", "null"]);
         assert_eq!(part("/required"), &serde_json::json!(["name", "inputs", "outputs"]));
         assert_eq!(part("/additionalProperties"), false);
         assert_eq!(part("/properties/checkpoint_interval/default"), "10s");

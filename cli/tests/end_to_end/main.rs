@@ -5,6 +5,7 @@ mod commands;
 mod data;
 mod disk;
 mod embed;
+mod kafka;
 mod kill;
 mod memory;
 mod promises;

@@ -20,6 +20,13 @@ pub enum Event {
         /// How much more.
         amount: BufferSize,
     },
+    /// A reader let go of what it had buffered.
+    Discarded {
+        /// The input's number.
+        input: usize,
+        /// How much of it.
+        amount: BufferSize,
+    },
     /// A reader answered `Replay`.
     Replayed {
         /// The input's number.

@@ -652,3 +652,27 @@ fn a_reader_that_is_half_full_is_asked_at_once() {
     assert!(asked(5, 5) && asked(1, 500));
     assert!(!asked(4, 4) && !asked(1, 499));
 }
+
+/// What a reader has let go of is waited for no more: neither a step nor a deadline comes of it.
+#[test]
+fn what_is_discarded_makes_no_step() {
+    let patient =
+        SequenceSettings { min_batch_records: 100, ..settings(FaultTolerance::AtLeastOnce) };
+    let mut bare = Bare::with(patient, 2);
+    let gone = |input| Event::Discarded { input, amount: BufferSize { records: 1, bytes: 1 } };
+    bare.buffered(0, 1);
+    bare.buffered(1, 1);
+    bare.on(gone(0));
+    bare.at(2 * SECOND);
+    assert_eq!(bare.asked(), [1], "the other one still holds something");
+    bare.on(gone(1));
+    bare.extended(1, 0, Resume::Seek { seek: 1.into() });
+    bare.finish(1);
+    bare.actions();
+    bare.buffered(0, 1);
+    bare.on(gone(0));
+    bare.at(4 * SECOND);
+    assert!(bare.asked().is_empty());
+    bare.on(gone(0));
+    assert!(matches!(failure(&bare.settle().1), Some(Failure::Protocol(_))));
+}

@@ -195,6 +195,7 @@ impl Sequence {
         let mut bytes = 0;
         for (input, (batches, resume)) in forming.parts {
             bytes += batches.iter().map(Batch::bytes).sum::<u64>();
+            let mut seek = resume.as_ref().and_then(Resume::seek).cloned();
             if let Some(resume) = resume {
                 self.take_position(now, input, &resume);
                 if let (true, Resume::Replay { seek, replay }) = (journals, resume) {
@@ -202,7 +203,11 @@ impl Sequence {
                     to_journal.push(JournalPart { input, seek, replay, digest });
                 }
             }
-            parts.push(Part { input, batches });
+            if let Some(step) = &forming.journaled {
+                let part = step.parts.iter().find(|part| part.input == input);
+                seek = part.map(|part| part.seek.clone());
+            }
+            parts.push(Part { input, batches, seek });
         }
         let proof = match forming.journaled {
             Some(step) => {

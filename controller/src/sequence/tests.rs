@@ -51,6 +51,9 @@ impl InputConsumer for Recorder {
     fn buffered(&self, amount: BufferSize) {
         self.push(Event::Buffered { input: self.input, amount });
     }
+    fn discarded(&self, amount: BufferSize) {
+        self.push(Event::Discarded { input: self.input, amount });
+    }
     fn replayed(&self, batches: Vec<Batch>) {
         self.push(Event::Replayed { input: self.input, batches });
     }

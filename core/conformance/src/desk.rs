@@ -213,6 +213,15 @@ impl Desk {
         }
     }
 
+    /// Known data belongs to one reader alone: nobody else will read what it lets go of.
+    fn discarded(&mut self, amount: BufferSize) -> Result<(), Fault> {
+        self.write_down(format!("discarded {}", size(amount)));
+        let result = self.protocol.discarded(amount);
+        self.judge(result, |_| {
+            "no more is discarded than was announced, by a reader that reads".into()
+        })
+    }
+
     fn buffered(&mut self, amount: BufferSize) -> Result<(), Fault> {
         self.write_down_buffered(amount);
         self.quiet_after_failure("buffered")?;
@@ -329,6 +338,10 @@ impl InputConsumer for Consumer {
 
     fn buffered(&self, amount: BufferSize) {
         self.hear(|desk| desk.buffered(amount));
+    }
+
+    fn discarded(&self, amount: BufferSize) {
+        self.hear(|desk| desk.discarded(amount));
     }
 
     fn replayed(&self, batches: Vec<Batch>) {

@@ -144,6 +144,7 @@ pub(crate) fn texts(records: &[Rec]) -> Vec<String> {
 #[derive(Debug)]
 enum Event {
     Buffered,
+    Discarded,
     Replayed(Vec<Batch>),
     Extended(Vec<Batch>, Resume),
     Eoi,
@@ -189,6 +190,10 @@ impl InputConsumer for Collector {
 
     fn buffered(&self, amount: BufferSize) {
         self.check(Event::Buffered, |protocol| protocol.buffered(amount));
+    }
+
+    fn discarded(&self, amount: BufferSize) {
+        self.check(Event::Discarded, |protocol| protocol.discarded(amount));
     }
 
     fn replayed(&self, batches: Vec<Batch>) {

@@ -68,6 +68,17 @@ impl Questions<'_> {
         Ok(numbers)
     }
 
+    /// The names of all topics.
+    ///
+    /// # Errors
+    /// If nobody answers.
+    pub(super) fn topics(&self) -> Result<Vec<String>, EndpointError> {
+        self.until_answered("their topics", |timeout| {
+            let metadata = self.client.fetch_metadata(None, timeout)?;
+            Ok(metadata.topics().iter().map(|topic| topic.name().to_owned()).collect())
+        })
+    }
+
     /// The id of a topic that exists; `None` where the brokers have no ids, or do not say.
     ///
     /// # Errors

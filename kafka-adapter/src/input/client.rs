@@ -2,7 +2,8 @@
 //!
 //! Not here: which properties it is made with, and what is asked of it.
 
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::Thread;
 use std::time::Duration;
 
@@ -10,17 +11,34 @@ use lockgate_core::EndpointError;
 use rdkafka::config::{ClientConfig, RDKafkaLogLevel};
 use rdkafka::consumer::{BaseConsumer, Consumer, ConsumerContext};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
-use rdkafka::{ClientContext, Message};
+use rdkafka::types::RDKafkaRespErr;
+use rdkafka::{ClientContext, Message, TopicPartitionList};
 use tracing::{debug, error, info, warn};
 
+use super::ask::Name;
 use super::properties;
 
 /// A client whose events are kept until somebody asks.
-pub(super) type Client = BaseConsumer<Reports>;
+pub(crate) type Client = BaseConsumer<Reports>;
 
 /// What a client reported since it was last asked.
 #[derive(Debug, Default)]
-pub(super) struct Reports(Mutex<Vec<(RDKafkaErrorCode, String)>>);
+pub(crate) struct Reports {
+    said: Mutex<Events>,
+    /// Whether the client is being closed: nobody will answer a rebalance any more.
+    closing: AtomicBool,
+}
+
+impl Reports {
+    fn said(&self) -> MutexGuard<'_, Events> {
+        self.said.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// From now on what the group asks for is granted at once.
+    pub(super) fn close(&self) {
+        self.closing.store(true, Ordering::Release);
+    }
+}
 
 impl ClientContext for Reports {
     fn log(&self, level: RDKafkaLogLevel, facility: &str, message: &str) {
@@ -37,14 +55,52 @@ impl ClientContext for Reports {
 
     fn error(&self, error: KafkaError, reason: &str) {
         let code = error.rdkafka_error_code().unwrap_or(RDKafkaErrorCode::Unknown);
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push((code, reason.to_owned()));
+        self.said().reports.push((code, reason.to_owned()));
     }
 }
 
-impl ConsumerContext for Reports {}
+impl ConsumerContext for Reports {
+    /// Only writes down what the group wants: the library waits until it is answered.
+    fn rebalance(
+        &self,
+        client: &BaseConsumer<Self>,
+        what: RDKafkaRespErr,
+        partitions: &mut TopicPartitionList,
+    ) {
+        if self.closing.load(Ordering::Acquire) {
+            if let Err(error) = client.unassign() {
+                debug!("giving partitions up while closing: {error}");
+            }
+            return;
+        }
+        let names = partitions.elements().into_iter();
+        let names = names.map(|part| (part.topic().to_owned(), part.partition().unsigned_abs()));
+        let names: Vec<Name> = names.collect();
+        self.said().rebalances.push(match what {
+            RDKafkaRespErr::RD_KAFKA_RESP_ERR__ASSIGN_PARTITIONS => Rebalance::Assigned(names),
+            _ => Rebalance::Revoked { partitions: names, lost: client.assignment_lost() },
+        });
+    }
+}
+
+/// What a consumer group wants of its member.
+#[derive(Debug)]
+pub(super) enum Rebalance {
+    /// These partitions become its own.
+    Assigned(Vec<Name>),
+    /// These are to be given up; `lost` if somebody else may own them already.
+    Revoked { partitions: Vec<Name>, lost: bool },
+}
+
+impl Reports {
+    /// What was reported since the last call.
+    pub(crate) fn take(&self) -> Vec<(RDKafkaErrorCode, String)> {
+        std::mem::take(&mut self.said().reports)
+    }
+}
 
 /// Makes a client; it connects when it is first asked for something.
-pub(super) fn create(config: &ClientConfig) -> Result<Client, EndpointError> {
+pub(crate) fn create(config: &ClientConfig) -> Result<Client, EndpointError> {
     config.create_with_context(Reports::default()).map_err(properties::refused)
 }
 
@@ -55,6 +111,7 @@ const MAX_EVENTS: usize = 100;
 #[derive(Debug, Default)]
 pub(super) struct Events {
     pub(super) reports: Vec<(RDKafkaErrorCode, String)>,
+    pub(super) rebalances: Vec<Rebalance>,
     /// The place of a record that came in the queue of the client: there should be none.
     pub(super) stray: Option<String>,
 }
@@ -69,26 +126,40 @@ pub(super) fn events(client: &Client) -> Events {
             stray = Some(format!("{topic}[{number}] at offset {offset}"));
         }
     }
-    let reports = &client.context().0;
-    let reports = std::mem::take(&mut *reports.lock().unwrap_or_else(PoisonError::into_inner));
-    Events { reports, stray }
+    let said = std::mem::take(&mut *client.context().said());
+    Events { stray, ..said }
 }
 
 /// Wakes the thread of a reader.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Waker(Arc<OnceLock<Thread>>);
+pub(crate) struct Waker(Arc<OnceLock<Thread>>);
 
 impl Waker {
     /// This thread is the one to wake.
-    pub(super) fn wakes_this_thread(&self) {
+    pub(crate) fn wakes_this_thread(&self) {
         // Nobody else sets it.
         let _ = self.0.set(std::thread::current());
     }
 
     /// Wakes it, or its next sleep at once. Nothing is lost before it has begun: it looks before it sleeps.
-    pub(super) fn wake(&self) {
+    pub(crate) fn wake(&self) {
         if let Some(thread) = self.0.get() {
             thread.unpark();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a broker may ask for must be in the library that is built.
+    #[test]
+    fn the_client_knows_tls_and_the_usual_ways_to_log_in() {
+        let config = ClientConfig::new().create_native_config().unwrap();
+        let features = config.get("builtin.features").unwrap();
+        for feature in ["ssl", "sasl_plain", "sasl_scram", "sasl_oauthbearer", "zstd", "lz4"] {
+            assert!(features.split(',').any(|built| built == feature), "{feature}: {features}");
         }
     }
 }

@@ -6,7 +6,11 @@
 )]
 
 mod batch_call;
+mod commits;
+mod member;
 mod topic_id;
 
 pub(super) use batch_call::{Arrival, MAX_TAKEN, PartitionQueue};
+pub(super) use commits::Commits;
+pub(super) use member::member;
 pub(super) use topic_id::topic_id;

@@ -1,13 +1,15 @@
 //! Where each partition is read from: what is wanted, held against what the log holds.
 //!
-//! Pure. A place that is no longer in the log is refused with numbers, never replaced by another one.
+//! Pure. A place that is no longer in the log is refused with numbers, unless a policy says how to go on, which is
+//! counted.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use lockgate_core::EndpointError;
 
 use super::ask::Name;
 use super::position::Seek;
+use crate::config::{KafkaInputConfig, OnGone};
 
 /// What the log of a partition holds: the offsets from `first` up to, not including, `end`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,53 +18,130 @@ pub(super) struct Log {
     pub(super) end: u64,
 }
 
-/// A stored position, completed: partitions that it does not name appeared later and are read from their
-/// beginning.
-///
-/// # Errors
-/// If it names a partition that is not there, or an offset that is not in its log.
-pub(super) fn resumed(stored: &Seek, logs: &BTreeMap<Name, Log>) -> Result<Seek, EndpointError> {
-    for (topic, partition, offset) in stored.iter() {
-        if !logs.contains_key(&(topic.to_owned(), partition)) {
-            return Err(EndpointError::Data(format!(
-                "the stored position is at offset {offset} of {topic}[{partition}], which is not among the \
-                 partitions that are read: it was deleted, or the configuration no longer names it"
-            )));
-        }
-    }
-    at(logs, |topic, partition| stored.offset(topic, partition))
+/// What to do where a stored position does not fit what is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Policies {
+    pub(super) expired: OnGone,
+    pub(super) truncated: OnGone,
+    pub(super) recreated: OnGone,
+    pub(super) vanished: OnGone,
 }
 
-/// Refuses topics that are not the ones of a stored position: their offsets mean something else. `ids` are those
-/// of the topics that are read, as far as the brokers say them.
+impl Policies {
+    pub(super) fn of(config: &KafkaInputConfig) -> Self {
+        Self {
+            expired: config.on_expired,
+            truncated: config.on_truncated,
+            recreated: config.on_recreated,
+            vanished: config.on_vanished,
+        }
+    }
+}
+
+/// What to do about a place that is lost while it is read. Policies are applied in one place only, when an input
+/// is opened, so going on means to be opened again.
+pub(super) fn lost_while_running(policy: OnGone, text: String) -> EndpointError {
+    match policy {
+        OnGone::Refuse => EndpointError::Data(text),
+        OnGone::Continue => EndpointError::Superseded {
+            what: "the input has to be opened again".into(),
+            source: text.into(),
+        },
+    }
+}
+
+/// A policy that was applied, and a text that says to what.
+pub(super) type Applied = (&'static str, String);
+
+/// Decides about what does not fit: refused, or counted and gone on with.
+struct Ruling<'a>(&'a mut Vec<Applied>);
+
+impl Ruling<'_> {
+    fn on(
+        &mut self,
+        policy: OnGone,
+        name: &'static str,
+        text: String,
+    ) -> Result<(), EndpointError> {
+        match policy {
+            OnGone::Refuse => Err(EndpointError::Data(text)),
+            OnGone::Continue => {
+                self.0.push((name, text));
+                Ok(())
+            }
+        }
+    }
+}
+
+/// A stored position held against the log and completed: partitions that it does not name appeared later and are
+/// read from their beginning. `ids` are those of the topics that are read, as far as the brokers say them.
 ///
 /// # Errors
-/// Names the first one.
-pub(super) fn same_topics(
+/// If it names what is not there, and no policy says how to go on.
+pub(super) fn resumed(
     stored: &Seek,
     ids: &BTreeMap<String, Option<String>>,
-) -> Result<(), EndpointError> {
+    logs: &BTreeMap<Name, Log>,
+    policies: Policies,
+) -> Result<(Seek, Vec<Applied>), EndpointError> {
+    let mut applied = Vec::new();
+    let mut ruling = Ruling(&mut applied);
+    let mut made_anew = BTreeSet::new();
     for (topic, id) in &stored.ids {
         match ids.get(topic) {
-            Some(Some(now)) if now != id => return Err(recreated(topic, id, now)),
+            Some(Some(now)) if now != id => {
+                let text = recreated(topic, id, now);
+                ruling.on(policies.recreated, "recreated_continued", text)?;
+                made_anew.insert(topic.as_str());
+            }
             Some(None) => {
                 return Err(EndpointError::Data(format!(
-                    "topic {topic} had the id {id}, and the brokers do not say now which one it has: whether it \
-                     is still the same one is not known"
+                    "topic {topic} had the id {id}, and the brokers do not say now which one it has: whether it is \
+                 still the same one is not known"
                 )));
             }
             _ => {}
         }
     }
-    Ok(())
+    for (topic, partition, offset) in stored.iter() {
+        if !logs.contains_key(&(topic.to_owned(), partition)) && !made_anew.contains(topic) {
+            let text = format!(
+                "the stored position is at offset {offset} of {topic}[{partition}], which is not among the \
+                 partitions that are read: it was deleted, or the configuration no longer names it"
+            );
+            ruling.on(policies.vanished, "vanished_continued", text)?;
+        }
+    }
+    let mut seek = Seek::default();
+    for ((topic, partition), log) in logs {
+        let place =
+            stored.offset(topic, *partition).filter(|_| !made_anew.contains(topic.as_str()));
+        let Some(wanted) = place else {
+            seek.set(topic, *partition, log.first);
+            continue;
+        };
+        let offset = wanted.clamp(log.first, log.end);
+        if let Some(text) = misfit(topic, *partition, wanted, *log) {
+            let (policy, name) = if wanted < log.first {
+                (policies.expired, "expired_continued")
+            } else {
+                (policies.truncated, "truncated_continued")
+            };
+            ruling.on(policy, name, text)?;
+        } else if let Some(epoch) = stored.epoch(topic, *partition) {
+            seek.set_epoch(topic, *partition, epoch);
+        }
+        seek.set(topic, *partition, offset);
+    }
+    Ok((seek, applied))
 }
 
-/// A topic is another one than it was.
-pub(super) fn recreated(topic: &str, before: &str, now: &str) -> EndpointError {
-    EndpointError::Data(format!(
+/// That a topic is another one than it was.
+pub(super) fn recreated(topic: &str, before: &str, now: &str) -> String {
+    format!(
         "topic {topic} was deleted and made anew: its id is {now}, and the one that was read had {before}; its \
          offsets no longer mean the same records"
-    ))
+    )
 }
 
 /// The offsets given by `wanted`, checked; the beginning where it gives none.
@@ -83,6 +162,11 @@ pub(super) fn at(
 }
 
 fn check(topic: &str, partition: u32, wanted: u64, log: Log) -> Result<(), EndpointError> {
+    misfit(topic, partition, wanted, log).map_or(Ok(()), |text| Err(EndpointError::Data(text)))
+}
+
+/// Why an offset is not in the log; `None` if it is.
+pub(super) fn misfit(topic: &str, partition: u32, wanted: u64, log: Log) -> Option<String> {
     let Log { first, end } = log;
     let why = if wanted < first {
         let lost = first - wanted;
@@ -91,12 +175,12 @@ fn check(topic: &str, partition: u32, wanted: u64, log: Log) -> Result<(), Endpo
         let beyond = wanted - end;
         format!("that is {beyond} beyond its end: it was truncated, or the topic was made anew")
     } else {
-        return Ok(());
+        return None;
     };
-    Err(EndpointError::Data(format!(
+    Some(format!(
         "{topic}[{partition}] is wanted from offset {wanted} on, but its log holds the offsets from {first} to \
          {end}: {why}"
-    )))
+    ))
 }
 
 #[cfg(test)]
@@ -116,30 +200,69 @@ mod tests {
         seek
     }
 
+    const REFUSE: Policies = Policies {
+        expired: OnGone::Refuse,
+        truncated: OnGone::Refuse,
+        recreated: OnGone::Refuse,
+        vanished: OnGone::Refuse,
+    };
+    const CONTINUE: Policies = Policies {
+        expired: OnGone::Continue,
+        truncated: OnGone::Continue,
+        recreated: OnGone::Continue,
+        vanished: OnGone::Continue,
+    };
+
+    fn ids(id: Option<&str>) -> BTreeMap<String, Option<String>> {
+        BTreeMap::from([("orders".into(), id.map(str::to_owned))])
+    }
+
+    fn resume(
+        offsets: &[(u32, u64)],
+        policies: Policies,
+    ) -> Result<(Seek, Vec<Applied>), EndpointError> {
+        resumed(&stored(offsets), &ids(None), &logs(&[(0, 5, 9)]), policies)
+    }
+
+    #[track_caller]
     fn check_refused(offsets: &[(u32, u64)], expected: &[&str]) {
-        let text = resumed(&stored(offsets), &logs(&[(0, 5, 9)])).unwrap_err().to_string();
+        let text = resume(offsets, REFUSE).unwrap_err().to_string();
         for part in expected {
             assert!(text.contains(part), "{text}");
         }
     }
 
+    /// Where each policy goes on; each says so once.
+    #[track_caller]
+    fn check_continued(offsets: &[(u32, u64)], place: u64, policy: &str) {
+        let (seek, applied) = resume(offsets, CONTINUE).unwrap();
+        assert_eq!(seek, stored(&[(0, place)]));
+        assert_eq!(applied.iter().map(|(name, _)| *name).collect::<Vec<_>>(), [policy]);
+        let text = resume(offsets, REFUSE).unwrap_err().to_string();
+        assert_eq!(applied[0].1, text, "counted with the words of the refusal");
+    }
+
     /// K10: partitions added while down were once read from their end.
     #[test]
     fn k10_a_partition_that_is_new_is_read_from_its_beginning() {
-        let seek = resumed(&stored(&[(0, 7)]), &logs(&[(0, 5, 9), (1, 3, 4)])).unwrap();
-        assert_eq!(seek, stored(&[(0, 7), (1, 3)]));
+        let logs = logs(&[(0, 5, 9), (1, 3, 4)]);
+        let (seek, applied) = resumed(&stored(&[(0, 7)]), &ids(None), &logs, REFUSE).unwrap();
+        assert_eq!((seek, applied), (stored(&[(0, 7), (1, 3)]), Vec::new()));
     }
 
     /// K11: a topic of the same name is not the same topic.
     #[test]
     fn k11_another_id_is_another_topic() {
-        let ids = |id: Option<&str>| BTreeMap::from([("orders".into(), id.map(str::to_owned))]);
-        let mut seek = stored(&[(0, 7)]);
-        same_topics(&seek, &ids(Some("a"))).unwrap();
+        let mut seek = stored(&[(0, 7), (1, 2)]);
         seek.ids.insert("orders".into(), "a".into());
-        same_topics(&seek, &ids(Some("a"))).unwrap();
-        assert!(same_topics(&seek, &ids(Some("b"))).unwrap_err().to_string().contains("made anew"));
-        assert!(same_topics(&seek, &ids(None)).unwrap_err().to_string().contains("id a"));
+        let logs = logs(&[(0, 5, 9), (1, 0, 4)]);
+        let resume = |id, policies| resumed(&seek, &ids(id), &logs, policies);
+        assert_eq!(resume(Some("a"), REFUSE).unwrap().0, stored(&[(0, 7), (1, 2)]));
+        assert!(resume(Some("b"), REFUSE).unwrap_err().to_string().contains("made anew"));
+        assert!(resume(None, CONTINUE).unwrap_err().to_string().contains("id a"));
+        let (anew, applied) = resume(Some("b"), CONTINUE).unwrap();
+        assert_eq!(anew, stored(&[(0, 5), (1, 0)]), "all of it from the beginning");
+        assert_eq!(applied[0].0, "recreated_continued");
     }
 
     #[test]
@@ -147,7 +270,28 @@ mod tests {
         check_refused(&[(0, 2)], &["orders[0]", "offset 2", "from 5 to 9", "first 3"]);
         check_refused(&[(0, 12)], &["offset 12", "from 5 to 9", "3 beyond its end"]);
         check_refused(&[(0, 5), (3, 1)], &["orders[3]"]);
-        resumed(&stored(&[(0, 5)]), &logs(&[(0, 5, 9)])).unwrap();
-        resumed(&stored(&[(0, 9)]), &logs(&[(0, 5, 9)])).unwrap();
+        resume(&[(0, 5)], REFUSE).unwrap();
+        resume(&[(0, 9)], REFUSE).unwrap();
+    }
+
+    #[test]
+    fn what_is_not_in_the_log_is_counted_where_a_policy_says_so() {
+        check_continued(&[(0, 2)], 5, "expired_continued");
+        check_continued(&[(0, 12)], 9, "truncated_continued");
+        check_continued(&[(0, 6), (3, 1)], 6, "vanished_continued");
+        assert!(resume(&[(0, 6)], CONTINUE).unwrap().1.is_empty());
+    }
+
+    /// An epoch says where the records before a position came from; of another place it says nothing.
+    #[test]
+    fn k12_the_epoch_of_a_position_is_kept_unless_the_position_moves() {
+        let mut seek = stored(&[(0, 7)]);
+        seek.set_epoch("orders", 0, 3);
+        let resume = |logs: &[(u32, u64, u64)]| {
+            let (seek, _) = resumed(&seek, &ids(None), &self::logs(logs), CONTINUE).unwrap();
+            seek.epoch("orders", 0)
+        };
+        assert_eq!(resume(&[(0, 5, 9)]), Some(3));
+        assert_eq!(resume(&[(0, 8, 9)]), None);
     }
 }

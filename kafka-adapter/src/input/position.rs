@@ -15,6 +15,8 @@ const VERSION: u32 = 1;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Seek {
     topics: BTreeMap<String, BTreeMap<u32, u64>>,
+    /// Of the last record before it, the epoch of the leader that wrote it.
+    epochs: BTreeMap<String, BTreeMap<u32, i32>>,
     /// The ids of the topics that have one: a topic that was deleted and made anew has another.
     pub(super) ids: BTreeMap<String, String>,
 }
@@ -25,6 +27,8 @@ struct SeekForm {
     version: u32,
     topics: BTreeMap<String, BTreeMap<u32, u64>>,
     #[serde(default)]
+    epochs: BTreeMap<String, BTreeMap<u32, i32>>,
+    #[serde(default)]
     ids: BTreeMap<String, String>,
 }
 
@@ -34,10 +38,19 @@ impl Seek {
     }
 
     pub(super) fn set(&mut self, topic: &str, partition: u32, offset: u64) {
-        match self.topics.get_mut(topic) {
-            Some(offsets) => offsets.insert(partition, offset),
-            None => self.topics.entry(topic.to_owned()).or_default().insert(partition, offset),
-        };
+        put(&mut self.topics, topic, partition, offset);
+    }
+
+    pub(super) fn names(&self, topic: &str) -> bool {
+        self.topics.contains_key(topic)
+    }
+
+    pub(super) fn epoch(&self, topic: &str, partition: u32) -> Option<i32> {
+        self.epochs.get(topic)?.get(&partition).copied()
+    }
+
+    pub(super) fn set_epoch(&mut self, topic: &str, partition: u32, epoch: i32) {
+        put(&mut self.epochs, topic, partition, epoch);
     }
 
     /// Every partition and its offset.
@@ -48,15 +61,13 @@ impl Seek {
     }
 
     pub(super) fn to_json(&self) -> JsonValue {
-        let topics = self.topics.iter().map(|(topic, offsets)| {
-            let offsets = offsets.iter();
-            let offsets =
-                offsets.map(|(partition, offset)| (partition.to_string(), (*offset).into()));
-            (topic.clone(), JsonValue::Object(offsets.collect()))
-        });
-        let topics = JsonValue::Object(topics.collect());
         let mut form: serde_json::Map<_, _> =
-            [("version".into(), VERSION.into()), ("topics".into(), topics)].into_iter().collect();
+            [("version".into(), VERSION.into()), ("topics".into(), by_partition(&self.topics))]
+                .into_iter()
+                .collect();
+        if !self.epochs.is_empty() {
+            form.insert("epochs".into(), by_partition(&self.epochs));
+        }
         if !self.ids.is_empty() {
             let ids = self.ids.iter().map(|(topic, id)| (topic.clone(), id.as_str().into()));
             form.insert("ids".into(), JsonValue::Object(ids.collect()));
@@ -74,8 +85,27 @@ impl Seek {
         if form.version != VERSION {
             return Err(damaged(format!("its version is {}, not {VERSION}", form.version)));
         }
-        Ok(Self { topics: form.topics, ids: form.ids })
+        Ok(Self { topics: form.topics, epochs: form.epochs, ids: form.ids })
     }
+}
+
+fn put<T>(topics: &mut BTreeMap<String, BTreeMap<u32, T>>, topic: &str, partition: u32, value: T) {
+    match topics.get_mut(topic) {
+        Some(partitions) => partitions.insert(partition, value),
+        None => topics.entry(topic.to_owned()).or_default().insert(partition, value),
+    };
+}
+
+fn by_partition<T: Copy + Into<JsonValue>>(
+    topics: &BTreeMap<String, BTreeMap<u32, T>>,
+) -> JsonValue {
+    let topics = topics.iter().map(|(topic, partitions)| {
+        let partitions = partitions.iter();
+        let partitions =
+            partitions.map(|(partition, value)| (partition.to_string(), (*value).into()));
+        (topic.clone(), JsonValue::Object(partitions.collect()))
+    });
+    JsonValue::Object(topics.collect())
 }
 
 /// The part of a step that lies in one partition.
@@ -172,6 +202,7 @@ mod tests {
             let mut seek = Seek::default();
             for range in &ranges {
                 seek.set(&range.topic, range.partition, range.to);
+                seek.set_epoch(&range.topic, range.partition, range.count as i32);
                 seek.ids.insert(range.topic.clone(), format!("id of {}", range.topic));
             }
             prop_assert_eq!(Seek::from_json(&seek.to_json()).unwrap(), seek);

@@ -2,38 +2,53 @@
 //!
 //! Pure, except that the client library is asked whether it knows a property. Not here: connecting.
 
-use std::collections::BTreeMap;
 
 use lockgate_core::{EndpointError, QueueLimits};
 use rdkafka::config::ClientConfig;
 use rdkafka::error::KafkaError;
 
-use crate::config::{KafkaInputConfig, is_secret};
+use crate::config::{GroupConfig, GroupProtocol, KafkaInputConfig, ReadMode, is_secret};
 
 /// What a user may not set, and why.
-const FORBIDDEN: [(&str, &str); 12] = [
+const FORBIDDEN: [(&str, &str); 8] = [
     ("bootstrap.servers", "it is set by `brokers`"),
     ("metadata.broker.list", "it is set by `brokers`"),
-    ("group.id", "assigned partitions need no consumer group"),
-    ("group.instance.id", "assigned partitions need no consumer group"),
-    ("group.protocol", "assigned partitions need no consumer group"),
-    ("partition.assignment.strategy", "assigned partitions need no consumer group"),
-    ("enable.auto.commit", "positions are kept in checkpoints, not by the broker"),
-    ("enable.auto.offset.store", "positions are kept in checkpoints, not by the broker"),
+    ("enable.auto.commit", "positions are kept in checkpoints, or with what is written"),
+    ("enable.auto.offset.store", "positions are kept in checkpoints, or with what is written"),
     ("auto.offset.reset", "a position that is no longer there is an error, never a silent jump"),
     ("enable.partition.eof", "the end of a partition is found by it"),
     ("allow.auto.create.topics", "a misspelled topic would be created instead of reported"),
     ("statistics.interval.ms", "nobody would read the statistics"),
 ];
 
+/// What belongs to the membership of a group.
+const OF_GROUP: [(&str, &str); 4] = [
+    ("group.id", "group"),
+    ("group.instance.id", "group_instance_id"),
+    ("group.protocol", "group_protocol"),
+    ("partition.assignment.strategy", "group_protocol"),
+];
+
 /// Refuses what may not be set.
-pub(super) fn check(properties: &BTreeMap<String, String>) -> Result<(), EndpointError> {
+pub(super) fn check(config: &KafkaInputConfig) -> Result<(), EndpointError> {
+    let properties = &config.properties;
+    let refuse = |name: &str, why: &str| {
+        Err(EndpointError::Configuration(format!("properties: `{name}` cannot be set: {why}")))
+    };
     for (name, why) in FORBIDDEN {
         if properties.contains_key(name) {
-            return Err(EndpointError::Configuration(format!(
-                "properties: `{name}` cannot be set: {why}"
-            )));
+            return refuse(name, why);
         }
+    }
+    for (name, key) in OF_GROUP {
+        if properties.contains_key(name) {
+            return refuse(name, &format!("it is set by `{key}`"));
+        }
+    }
+    if let ReadMode::Group(GroupConfig { protocol: GroupProtocol::Consumer, .. }) = config.mode
+        && properties.contains_key("session.timeout.ms")
+    {
+        return refuse("session.timeout.ms", "the brokers set it where they deal the partitions");
     }
     let level = properties.get("isolation.level").map(String::as_str);
     if let Some(other) =
@@ -76,12 +91,9 @@ pub(super) fn reading(
     partitions: usize,
 ) -> ClientConfig {
     let partitions = partitions.max(1) as u64;
-    let kbytes = (limits.max_queued_bytes / 1024 / partitions).clamp(128, 4096);
+    let kbytes = (limits.max_queued_bytes / 1024 / partitions).clamp(16, 4096);
     let records = (limits.max_queued_records / partitions).clamp(200, 20_000);
     let derived = [
-        // Only so that partitions can be assigned at all: the group is never joined.
-        ("group.id", "lockgate-assigned".to_owned()),
-        ("enable.partition.eof", "true".to_owned()),
         ("queued.max.messages.kbytes", kbytes.to_string()),
         ("queued.min.messages", records.to_string()),
         ("fetch.message.max.bytes", (kbytes * 1024).min(1 << 20).to_string()),
@@ -95,11 +107,38 @@ pub(super) fn reading(
             client.set(name, value);
         }
     }
+    match &config.mode {
+        ReadMode::Assign { offsets_group, .. } => {
+            client.set("enable.partition.eof", "true");
+            // Partitions cannot be assigned without a group's name. It is never joined.
+            client.set("group.id", offsets_group.as_deref().unwrap_or("lockgate-assigned"));
+        }
+        ReadMode::Group(group) => {
+            // The batch call takes the end of a partition for a message, and moves the place from which the
+            // library goes on after a rebalance behind the record that comes there next: it would be skipped.
+            client.set("enable.partition.eof", "false");
+            client.set("group.id", &group.id);
+            if let Some(id) = &group.instance_id {
+                client.set("group.instance.id", id);
+            }
+            match group.protocol {
+                GroupProtocol::CooperativeSticky => {
+                    client.set("partition.assignment.strategy", "cooperative-sticky");
+                }
+                GroupProtocol::Eager => {
+                    client.set("partition.assignment.strategy", "range,roundrobin");
+                }
+                GroupProtocol::Consumer => {
+                    client.set("group.protocol", "consumer");
+                }
+            }
+        }
+    }
     client
 }
 
 /// Why no client could be made, without values that may be secret.
-pub(super) fn refused(error: KafkaError) -> EndpointError {
+pub(crate) fn refused(error: KafkaError) -> EndpointError {
     EndpointError::Configuration(match error {
         KafkaError::ClientConfig(_, _, name, _) if is_secret(&name) => {
             format!("properties: the value of `{name}` is refused by the Kafka client")
@@ -127,7 +166,7 @@ mod tests {
 
     fn text(properties: &[(&str, &str)]) -> String {
         let config = config(properties);
-        let made = check(&config.properties)
+        let made = check(&config)
             .and_then(|()| reading(&config, LIMITS, 4).create_native_config().map_err(refused));
         made.map_or_else(|error| error.to_string(), |_| String::new())
     }
@@ -158,7 +197,7 @@ mod tests {
         };
         assert_eq!(value(&config(&[]), 64).as_deref(), Some("1024"));
         assert_eq!(value(&config(&[]), 1).as_deref(), Some("4096"));
-        assert_eq!(value(&config(&[]), 5000).as_deref(), Some("128"));
+        assert_eq!(value(&config(&[]), 5000).as_deref(), Some("16"));
         let given = config(&[("queued.max.messages.kbytes", "7")]);
         assert_eq!(value(&given, 64).as_deref(), Some("7"));
     }

@@ -42,6 +42,19 @@ impl Queue {
         self.ready.get(partition).is_none_or(VecDeque::is_empty)
     }
 
+    /// Throws away what is held of a partition: how much it was, and the tickets of it.
+    pub(super) fn discard(&mut self, partition: usize) -> (BufferSize, Vec<Tickets>) {
+        let mut size = BufferSize::ZERO;
+        let held = self.ready.get_mut(partition).map(std::mem::take).unwrap_or_default();
+        let tickets = held.into_iter().map(|(batch, tickets)| {
+            size = size.plus(batch.size());
+            tickets
+        });
+        let tickets = tickets.collect();
+        self.held = self.held.minus(size).unwrap_or_default();
+        (size, tickets)
+    }
+
     /// Takes out at most `most` records, those of one partition together and in order. Partitions share alike,
     /// and take turns at being the first.
     pub(super) fn take(&mut self, most: usize) -> Vec<(usize, Vec<(Batch, Tickets)>)> {
@@ -160,6 +173,17 @@ mod tests {
         assert_eq!(counts(&mut queue, 100), [(0, 4), (3, 4)]);
         assert_eq!(queue.held(), BufferSize::ZERO);
         assert_eq!(counts(&mut queue, 100), []);
+    }
+
+    #[test]
+    fn what_is_discarded_is_not_held() {
+        let mut queue = queue(&[4, 5]);
+        let (size, tickets) = queue.discard(1);
+        assert_eq!((size.records, tickets.iter().map(Tickets::len).sum::<u64>()), (5, 5));
+        assert_eq!(queue.held().records, 4);
+        assert_eq!(queue.discard(1).0, BufferSize::ZERO);
+        assert_eq!(queue.discard(7).0, BufferSize::ZERO);
+        assert_eq!(counts(&mut queue, 10), [(0, 4)]);
     }
 
     proptest! {

@@ -16,16 +16,22 @@ use lockgate_core::{
 };
 use serde_json::Value as JsonValue;
 
+use super::KafkaInput;
 use super::ask::{Name, Questions};
-use super::client::{self, Waker};
+use super::begin::Beginning;
+use super::client::{self, Client, Waker};
 use super::live::Live;
+use super::member::Member;
+use super::plan::Policies;
 use super::position::{Seek, ranges_from_msgpack};
 use super::properties;
 use super::replay::replay;
 use super::source::Source;
-use super::start::{start, topics};
+use super::start::start;
+use super::topics::Topics;
 use super::watch::{Looks, Watch};
-use crate::config::KafkaInputConfig;
+use crate::config::{GroupConfig, KafkaInputConfig, ReadMode};
+use crate::group::{GroupCommits, GroupSeek};
 
 /// How long a reader waits for what.
 #[derive(Clone, Copy, Debug)]
@@ -44,13 +50,20 @@ impl Default for Timing {
 
 /// An open Kafka input.
 pub(super) struct KafkaReader {
-    commands: Sender<Command>,
+    orders: Sender<Order>,
     waker: Waker,
     /// Set with the last command: a long replay does not look for commands.
     stop: Arc<AtomicBool>,
     closed: Arc<AtomicBool>,
     start: JsonValue,
     thread: Option<JoinHandle<()>>,
+}
+
+/// What a reader's thread is told.
+pub(super) enum Order {
+    Command(Command),
+    /// A checkpoint with this position is durable.
+    Checkpointed(JsonValue),
 }
 
 /// What a reader was opened with.
@@ -62,25 +75,66 @@ pub(super) struct Shared {
     /// Where partitions end, if they do.
     pub(super) ends: Option<BTreeMap<Name, u64>>,
     pub(super) watch: Option<Watch>,
+    pub(super) policies: Policies,
+    /// Whether offsets are committed for tools to see, though no group is joined.
+    pub(super) has_offsets_group: bool,
+}
+
+/// What a reader's thread does.
+enum Task {
+    /// Reads partitions that were found, from here on.
+    Assigned(Seek),
+    /// Reads what the group gives it.
+    Member { group: String, beginning: Box<Beginning>, commits: Option<GroupCommits> },
 }
 
 impl KafkaReader {
     pub(super) fn open(
-        config: &KafkaInputConfig,
-        timing: Timing,
+        input: &KafkaInput,
         level: FaultTolerance,
         consumer: Arc<dyn InputConsumer>,
         resume: Option<JsonValue>,
     ) -> Result<Self, EndpointError> {
-        properties::check(&config.properties)?;
+        let config = &input.config;
+        properties::check(config)?;
         if config.brokers.is_empty() {
             return Err(EndpointError::Configuration("brokers: name at least one".into()));
         }
+        let topics = Topics::new(&config.topics)?;
+        let asking = client::create(&properties::base(config))?;
+        let opening =
+            Opening { config, timing: input.timing, level, consumer, topics, asking, resume };
+        match &config.mode {
+            ReadMode::Assign { .. } => opening.assigned(),
+            ReadMode::Group(group) => opening.member(group, input.commits.clone()),
+        }
+    }
+}
+
+/// A reader that is being opened.
+struct Opening<'a> {
+    config: &'a KafkaInputConfig,
+    timing: Timing,
+    level: FaultTolerance,
+    consumer: Arc<dyn InputConsumer>,
+    topics: Topics,
+    asking: Client,
+    resume: Option<JsonValue>,
+}
+
+impl Opening<'_> {
+    fn assigned(self) -> Result<KafkaReader, EndpointError> {
+        let Self { config, timing, level, consumer, topics, asking, resume } = self;
+        if resume.as_ref().is_some_and(|resume| resume.get("group").is_some()) {
+            return Err(other_mode("the member of a consumer group"));
+        }
         let brokers = config.brokers.join(",");
         let stored = resume.as_ref().map(Seek::from_json).transpose()?;
-        let asking = client::create(&properties::base(config))?;
         let questions = Questions { client: &asking, brokers: &brokers, patience: timing.connect };
-        let start = start(config, &questions, stored.as_ref())?;
+        let start = start(config, &topics, &questions, stored.as_ref())?;
+        for (policy, text) in start.applied {
+            consumer.policy_applied(policy, text);
+        }
         let waker = Waker::default();
         let partitions = start.seek.iter().count();
         let reading = properties::reading(config, consumer.limits(), partitions);
@@ -91,42 +145,110 @@ impl KafkaReader {
         let looks = Looks {
             client: asking,
             brokers,
-            topics: topics(config)?,
+            topics,
             ids: start.seek.ids.clone(),
-            grows: config.partitions.is_none(),
+            grows: matches!(config.mode, ReadMode::Assign { partitions: None, .. }),
             known: start.seek.iter().map(|(topic, number, _)| (topic.to_owned(), number)).collect(),
             every: timing.refresh,
             waker: waker.clone(),
         };
         let watch = config.stop_at.is_none().then(|| Watch::start(looks)).transpose()?;
-        let stop = Arc::new(AtomicBool::new(false));
-        let shared = Shared {
-            level,
-            consumer,
-            max_pending_records: config.max_pending_records,
-            stop: stop.clone(),
-            ends: start.ends,
-            watch,
-        };
-        let (commands, received) = channel();
-        let closed = Arc::new(AtomicBool::new(false));
-        let (mark, thread_waker) = (Closing(closed.clone()), waker.clone());
-        let (position, seek) = (start.seek.to_json(), start.seek);
-        let spawned = std::thread::Builder::new().name("kafka-input".into()).spawn(move || {
-            thread_waker.wakes_this_thread();
-            let mark = mark;
-            if let Err(error) = read(&shared, &mut source, seek, &received) {
-                shared.consumer.error(true, error);
-            }
-            // Before the client is dropped, which waits for its connections.
-            drop(mark);
-        });
-        let thread = Some(spawned.map_err(|error| EndpointError::Unavailable {
-            what: "starting a thread for a Kafka input".into(),
-            source: error.into(),
-        })?);
-        Ok(Self { commands, waker, stop, closed, start: position, thread })
+        let shared = shared(config, level, consumer, start.ends, watch);
+        spawn(shared, source, waker, start.seek.to_json(), Task::Assigned(start.seek))
     }
+
+    fn member(
+        self,
+        group: &GroupConfig,
+        commits: Option<GroupCommits>,
+    ) -> Result<KafkaReader, EndpointError> {
+        let Self { config, timing, level, consumer, topics, asking, resume } = self;
+        if config.stop_at.is_some() {
+            return Err(EndpointError::Configuration(
+                "stop_at: a member of a group does not know the end of what others read; use mode: assign".into(),
+            ));
+        }
+        if let Some(resume) = &resume {
+            if resume.get("group").is_none() {
+                return Err(other_mode("assigned partitions"));
+            }
+            let stored = GroupSeek::from_json(resume)?;
+            if stored.group != group.id {
+                return Err(EndpointError::Configuration(format!(
+                    "group: the stored position is that of a member of {}, not of {}",
+                    stored.group, group.id
+                )));
+            }
+        }
+        let brokers = config.brokers.join(",");
+        let questions = Questions { client: &asking, brokers: &brokers, patience: timing.connect };
+        let mut partitions = 0;
+        for topic in topics.find(&questions)? {
+            partitions += questions.partitions(&topic)?.len();
+        }
+        let waker = Waker::default();
+        let reading = properties::reading(config, consumer.limits(), partitions);
+        let source = Source::new(client::create(&reading)?, waker.clone());
+        if let Some(commits) = &commits {
+            commits.wakes(waker.clone());
+        }
+        let beginning = Box::new(Beginning { config: config.clone(), asking, brokers });
+        let task = Task::Member { group: group.id.clone(), beginning, commits };
+        let shared = shared(config, level, consumer, None, None);
+        spawn(shared, source, waker, GroupSeek::new(&group.id, 0).to_json(), task)
+    }
+}
+
+fn other_mode(what: &str) -> EndpointError {
+    EndpointError::Configuration(format!(
+        "mode: the stored position is that of {what}; set the mode back, or start afresh with another state \
+         directory"
+    ))
+}
+
+fn shared(
+    config: &KafkaInputConfig,
+    level: FaultTolerance,
+    consumer: Arc<dyn InputConsumer>,
+    ends: Option<BTreeMap<Name, u64>>,
+    watch: Option<Watch>,
+) -> Shared {
+    Shared {
+        level,
+        consumer,
+        max_pending_records: config.max_pending_records,
+        stop: Arc::new(AtomicBool::new(false)),
+        ends,
+        watch,
+        policies: Policies::of(config),
+        has_offsets_group: matches!(config.mode, ReadMode::Assign { offsets_group: Some(_), .. }),
+    }
+}
+
+fn spawn(
+    shared: Shared,
+    mut source: Source,
+    waker: Waker,
+    start: JsonValue,
+    task: Task,
+) -> Result<KafkaReader, EndpointError> {
+    let (orders, received) = channel();
+    let (stop, closed) = (shared.stop.clone(), Arc::new(AtomicBool::new(false)));
+    let (mark, thread_waker) = (Closing(closed.clone()), waker.clone());
+    let spawned = std::thread::Builder::new().name("kafka-input".into()).spawn(move || {
+        thread_waker.wakes_this_thread();
+        let mark = mark;
+        if let Err(error) = read(&shared, &mut source, task, &received) {
+            shared.consumer.error(true, error);
+        }
+        // Before the client is dropped, which waits for its connections.
+        drop(mark);
+    });
+    let thread = Some(spawned.map_err(|error| EndpointError::Unavailable {
+        what: "starting a thread for a Kafka input".into(),
+        source: error.into(),
+    })?);
+    Ok(KafkaReader { orders, waker, stop, closed, start, thread })
 }
 
 /// Marks the reader as closed when its thread has nothing more to say, however that came.
@@ -144,7 +266,12 @@ impl InputReader for KafkaReader {
             self.stop.store(true, Ordering::Release);
         }
         // A thread that has ended takes no commands; `is_closed` says so.
-        let _ = self.commands.send(command);
+        let _ = self.orders.send(Order::Command(command));
+        self.waker.wake();
+    }
+
+    fn checkpointed(&self, seek: &JsonValue) {
+        let _ = self.orders.send(Order::Checkpointed(seek.clone()));
         self.waker.wake();
     }
 
@@ -171,10 +298,12 @@ impl Drop for KafkaReader {
 }
 
 /// The next command, waiting for it; `None` if there will be none.
-fn next_command(commands: &Receiver<Command>) -> Option<Command> {
+fn next_command(orders: &Receiver<Order>) -> Option<Command> {
     loop {
-        match commands.try_recv() {
-            Ok(command) => return Some(command),
+        match orders.try_recv() {
+            Ok(Order::Command(command)) => return Some(command),
+            // Of what was read in an earlier run.
+            Ok(Order::Checkpointed(_)) => {}
             Err(TryRecvError::Disconnected) => return None,
             Err(TryRecvError::Empty) => std::thread::park(),
         }
@@ -185,11 +314,29 @@ fn next_command(commands: &Receiver<Command>) -> Option<Command> {
 fn read(
     shared: &Shared,
     source: &mut Source,
+    task: Task,
+    orders: &Receiver<Order>,
+) -> Result<(), EndpointError> {
+    match task {
+        Task::Assigned(seek) => read_assigned(shared, source, seek, orders),
+        Task::Member { group, beginning, commits } => match next_command(orders) {
+            Some(Command::Extend) => {
+                Member::new(shared, source, &group, &beginning, commits)?.run(orders)
+            }
+            Some(Command::Disconnect) | None => Ok(()),
+            Some(command) => Err(not_first(&command)),
+        },
+    }
+}
+
+fn read_assigned(
+    shared: &Shared,
+    source: &mut Source,
     mut seek: Seek,
-    commands: &Receiver<Command>,
+    orders: &Receiver<Order>,
 ) -> Result<(), EndpointError> {
     let consumer = shared.consumer.as_ref();
-    while let Some(command) = next_command(commands) {
+    while let Some(command) = next_command(orders) {
         match command {
             Command::Replay { metadata, data } => {
                 let ranges = ranges_from_msgpack(&data)?;
@@ -204,14 +351,14 @@ fn read(
                     seek.set(topic, number, offset);
                 }
             }
-            Command::Extend => return Live::new(shared, source, &seek)?.run(commands),
+            Command::Extend => return Live::new(shared, source, &seek)?.run(orders),
             Command::Disconnect => return Ok(()),
-            command => {
-                return Err(EndpointError::Bug(format!(
-                    "a Kafka input was sent {command:?} first"
-                )));
-            }
+            command => return Err(not_first(&command)),
         }
     }
     Ok(())
+}
+
+fn not_first(command: &Command) -> EndpointError {
+    EndpointError::Bug(format!("a Kafka input was sent {command:?} first"))
 }

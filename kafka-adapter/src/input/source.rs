@@ -10,13 +10,13 @@ use std::time::{Duration, Instant};
 use lockgate_core::{
     Batch, BatchBuilder, BufferSize, EndpointError, Header, InputConsumer, NewRecord, Partition,
 };
-use rdkafka::consumer::Consumer;
-use rdkafka::error::RDKafkaErrorCode as Code;
+use rdkafka::consumer::{CommitMode, Consumer, RebalanceProtocol};
+use rdkafka::error::{KafkaError, KafkaResult, RDKafkaErrorCode as Code};
 use rdkafka::{Offset, TopicPartitionList};
 
 use super::ask::Name;
-use super::client::{self, Client, Events, Waker};
-use super::native::{Arrival, PartitionQueue};
+use super::client::{self, Client, Events, Rebalance, Waker};
+use super::native::{Arrival, Commits, PartitionQueue};
 
 /// The client is listened to at least so often.
 const LISTEN: Duration = Duration::from_millis(500);
@@ -29,6 +29,8 @@ pub(super) struct Part {
     pub(super) position: u64,
     /// Whether the client reads it.
     pub(super) is_assigned: bool,
+    /// Whether the library may take an error for a message that was read, and go on behind it after a rebalance.
+    pub(super) is_displaced: bool,
     /// Where the log ended when its end was last seen; records may have come since.
     pub(super) seen_end: Option<u64>,
 }
@@ -43,6 +45,10 @@ pub(super) struct Copied {
 impl Part {
     pub(super) fn topic(&self) -> &str {
         &self.partition.source
+    }
+
+    pub(super) fn name(&self) -> Name {
+        (self.topic().to_owned(), self.number())
     }
 
     pub(super) fn number(&self) -> u32 {
@@ -75,6 +81,7 @@ impl Part {
                     continue;
                 }
                 Arrival::Failed(code, reason) => {
+                    self.is_displaced = true;
                     self.queue.pop();
                     consumer.error(false, self.failure(code, &reason)?);
                     continue;
@@ -177,18 +184,121 @@ impl Source {
         Self { parts: Vec::new(), numbers: BTreeMap::new(), client, waker, speaks, listened }
     }
 
-    /// Adds a partition that will be read from `position`.
+    pub(super) fn client(&self) -> &Client {
+        &self.client
+    }
+
+    /// Joins the consumer group.
+    pub(super) fn subscribe(&self, topics: &[String]) -> Result<(), EndpointError> {
+        let topics: Vec<&str> = topics.iter().map(String::as_str).collect();
+        self.client.subscribe(&topics).map_err(|error| {
+            EndpointError::Configuration(format!(
+                "topics: {topics:?} cannot be subscribed to: {error}"
+            ))
+        })
+    }
+
+    /// Whether others may own what the group had given to this member.
+    pub(super) fn is_lost(&self) -> bool {
+        self.client.assignment_lost()
+    }
+
+    /// The partition begins anew at `offset`; nothing of before is left.
+    pub(super) fn start_at(&mut self, index: usize, offset: u64) {
+        let part = &mut self.parts[index];
+        part.queue.clear();
+        (part.position, part.is_assigned, part.seen_end) = (offset, true, None);
+    }
+
+    /// Makes the library go on at our own places, where it may have got them wrong.
+    pub(super) fn put_right(&mut self) -> Result<(), EndpointError> {
+        if !self.parts.iter().any(|part| part.is_displaced && part.is_assigned) {
+            return Ok(());
+        }
+        let mut list = TopicPartitionList::new();
+        for part in self.parts.iter_mut().filter(|part| part.is_displaced && part.is_assigned) {
+            part.is_displaced = false;
+            part.queue.clear();
+            let offset = Offset::Offset(i64::try_from(part.position).unwrap_or(i64::MAX));
+            let (topic, number) = (&part.partition.source, part.number() as i32);
+            list.add_partition_offset(topic, number, offset).map_err(unanswered)?;
+        }
+        // Without waiting: the library does it before it fetches again.
+        self.client.seek_partitions(list, Duration::ZERO).map_err(unanswered).map(drop)
+    }
+
+    /// Answers the group: these partitions are read, each from its place on.
+    pub(super) fn answer_assign(
+        &self,
+        names: &[Name],
+        places: &BTreeMap<Name, u64>,
+    ) -> Result<(), EndpointError> {
+        let mut list = TopicPartitionList::new();
+        for name in names {
+            let offset = places.get(name).and_then(|offset| i64::try_from(*offset).ok());
+            let offset = offset.map_or(Offset::Beginning, Offset::Offset);
+            list.add_partition_offset(&name.0, name.1 as i32, offset).map_err(unanswered)?;
+        }
+        let answered = match self.client.rebalance_protocol() {
+            RebalanceProtocol::Cooperative => self.client.incremental_assign(&list),
+            _ => self.client.assign(&list),
+        };
+        answered.map_err(unanswered)
+    }
+
+    /// Answers the group: these partitions are given up; `None`: all.
+    pub(super) fn answer_revoke(&mut self, names: Option<&[Name]>) -> Result<(), EndpointError> {
+        let given_up = |part: &Part| names.is_none_or(|names| names.contains(&part.name()));
+        let mut list = TopicPartitionList::new();
+        for part in self.parts.iter_mut().filter(|part| part.is_assigned && given_up(part)) {
+            list.add_partition(&part.partition.source, part.number() as i32);
+            part.is_assigned = false;
+        }
+        let answered = match self.client.rebalance_protocol() {
+            RebalanceProtocol::Cooperative => self.client.incremental_unassign(&list),
+            _ => self.client.unassign(),
+        };
+        answered.map_err(unanswered)
+    }
+
+    /// For commits that nobody waits for.
+    pub(super) fn commits(&self) -> Result<Commits, EndpointError> {
+        let none = || EndpointError::Bug("the Kafka client gives no queue for commits".into());
+        Commits::new(&self.client).ok_or_else(none)
+    }
+
+    /// Commits offsets and waits until they are.
+    pub(super) fn commit_now<'a>(
+        &self,
+        offsets: impl Iterator<Item = (&'a str, u32, u64)>,
+    ) -> KafkaResult<()> {
+        let mut list = TopicPartitionList::new();
+        for (topic, number, offset) in offsets {
+            let offset = Offset::Offset(i64::try_from(offset).unwrap_or(i64::MAX));
+            list.add_partition_offset(topic, number as i32, offset)?;
+        }
+        self.client.commit(&list, CommitMode::Sync)
+    }
+
+    /// Adds a partition that will be read from `position`; its place.
     pub(super) fn add(
         &mut self,
         topic: &str,
         number: u32,
         position: u64,
-    ) -> Result<(), EndpointError> {
+    ) -> Result<usize, EndpointError> {
         let queue = PartitionQueue::new(&self.client, topic, number, &self.waker)?;
         let partition = Arc::new(Partition { source: topic.to_owned(), number: Some(number) });
         self.numbers.insert((topic.to_owned(), number), self.parts.len());
-        self.parts.push(Part { partition, queue, position, is_assigned: false, seen_end: None });
-        Ok(())
+        self.parts.push(Part {
+            partition,
+            queue,
+            position,
+            is_assigned: false,
+            is_displaced: false,
+            seen_end: None,
+        });
+        Ok(self.parts.len() - 1)
     }
 
     pub(super) fn find(&self, topic: &str, number: u32) -> Option<usize> {
@@ -217,7 +327,7 @@ impl Source {
             })?;
             (part.position, part.is_assigned, part.seen_end) = (*offset, true, None);
         }
-        let refused = |error: rdkafka::error::KafkaError| {
+        let refused = |error: KafkaError| {
             EndpointError::Bug(format!("the Kafka client does not take partitions: {error}"))
         };
         if leave.count() > 0 {
@@ -235,16 +345,20 @@ impl Source {
         Ok(())
     }
 
-    /// Lets the client tell what happened besides records: outages are reported, once each.
+    /// Lets the client tell what happened besides records: outages are reported, once each. Gives what the group
+    /// wants.
     ///
     /// # Errors
     /// If the client has failed for good.
-    pub(super) fn listen(&mut self, consumer: &dyn InputConsumer) -> Result<(), EndpointError> {
+    pub(super) fn listen(
+        &mut self,
+        consumer: &dyn InputConsumer,
+    ) -> Result<Vec<Rebalance>, EndpointError> {
         if !self.speaks.swap(false, Ordering::AcqRel) && self.listened.elapsed() < LISTEN {
-            return Ok(());
+            return Ok(Vec::new());
         }
         self.listened = Instant::now();
-        let Events { reports, stray } = client::events(&self.client);
+        let Events { reports, stray, rebalances } = client::events(&self.client);
         if let Some(stray) = stray {
             let what = format!("the record of {stray} came in a queue that is not its own");
             return Err(EndpointError::Bug(what));
@@ -268,6 +382,16 @@ impl Source {
                 }
             }
         }
-        Ok(())
+        Ok(rebalances)
     }
+}
+
+impl Drop for Source {
+    fn drop(&mut self) {
+        self.client.context().close();
+    }
+}
+
+fn unanswered(error: KafkaError) -> EndpointError {
+    EndpointError::Bug(format!("the Kafka client refuses an answer to its group: {error}"))
 }

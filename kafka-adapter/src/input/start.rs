@@ -5,9 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use lockgate_core::EndpointError;
 
 use super::ask::{Name, Place, Questions};
-use super::plan::{self, Log};
+use super::plan::{self, Applied, Log, Policies};
 use super::position::Seek;
-use crate::config::{KafkaInputConfig, StartFrom, StopAt, TopicSelection};
+use super::topics::Topics;
+use crate::config::{KafkaInputConfig, ReadMode, StartFrom, StopAt};
 
 /// What a reader reads.
 #[derive(Debug)]
@@ -16,39 +17,41 @@ pub(super) struct Start {
     pub(super) seek: Seek,
     /// Where each partition ends, if it does.
     pub(super) ends: Option<BTreeMap<Name, u64>>,
-}
-
-/// The names of the topics, each once.
-pub(super) fn topics(config: &KafkaInputConfig) -> Result<Vec<String>, EndpointError> {
-    let TopicSelection::Names(names) = &config.topics;
-    let names: BTreeSet<&String> = names.iter().collect();
-    let names: Vec<String> = names.into_iter().cloned().collect();
-    if names.is_empty() || names.iter().any(String::is_empty) {
-        return Err(EndpointError::Configuration(
-            "topics: name at least one, none of them empty".into(),
-        ));
-    }
-    Ok(names)
+    /// The policies that had to be applied.
+    pub(super) applied: Vec<Applied>,
 }
 
 /// Finds out where to begin and to end.
 pub(super) fn start(
     config: &KafkaInputConfig,
+    topics: &Topics,
     questions: &Questions<'_>,
     stored: Option<&Seek>,
 ) -> Result<Start, EndpointError> {
     let (mut names, mut ids) = (Vec::new(), BTreeMap::new());
-    for topic in topics(config)? {
-        let there = questions.partitions(&topic)?;
+    let found = topics.find(questions)?;
+    if let (Topics::Matching(pattern), true) = (topics, found.is_empty()) {
+        return Err(EndpointError::Configuration(format!(
+            "topics: none of the topics at the Kafka brokers {} matches {pattern}",
+            questions.brokers
+        )));
+    }
+    for topic in found {
+        let there = match questions.partitions(&topic) {
+            // What became of it is decided with its position.
+            Err(EndpointError::Configuration(_))
+                if stored.is_some_and(|seek| seek.names(&topic)) =>
+            {
+                continue;
+            }
+            there => there?,
+        };
         ids.insert(topic.clone(), questions.id(&topic)?);
-        let numbers = match &config.partitions {
-            None => there,
-            Some(wanted) => chosen(&topic, wanted, &there)?,
+        let numbers = match &config.mode {
+            ReadMode::Assign { partitions: Some(wanted), .. } => chosen(&topic, wanted, &there)?,
+            _ => there,
         };
         names.extend(numbers.into_iter().map(|number| (topic.clone(), number)));
-    }
-    if let Some(stored) = stored {
-        plan::same_topics(stored, &ids)?;
     }
     let firsts = questions.offsets(&names, Place::Beginning)?;
     let ends = questions.offsets(&names, Place::End)?;
@@ -65,15 +68,15 @@ pub(super) fn start(
         let log = Log { first: offset(&firsts, name)?, end: offset(&ends, name)? };
         logs.insert(name.clone(), log);
     }
-    let mut seek = match stored {
-        Some(stored) => plan::resumed(stored, &logs)?,
-        None => first(config, questions, &names, &logs)?,
+    let (mut seek, applied) = match stored {
+        Some(stored) => plan::resumed(stored, &ids, &logs, Policies::of(config))?,
+        None => (first(config, questions, &names, &logs)?, Vec::new()),
     };
     seek.ids = ids.into_iter().filter_map(|(topic, id)| Some((topic, id?))).collect();
     let ends = config
         .stop_at
         .map(|StopAt::End| logs.into_iter().map(|(name, log)| (name, log.end)).collect());
-    Ok(Start { seek, ends })
+    Ok(Start { seek, ends, applied })
 }
 
 fn chosen(topic: &str, wanted: &[u32], there: &[u32]) -> Result<Vec<u32>, EndpointError> {
@@ -91,7 +94,7 @@ fn chosen(topic: &str, wanted: &[u32], there: &[u32]) -> Result<Vec<u32>, Endpoi
 }
 
 /// Where the very first start begins.
-fn first(
+pub(super) fn first(
     config: &KafkaInputConfig,
     questions: &Questions<'_>,
     names: &[Name],

@@ -10,15 +10,19 @@ use lockgate_core::EndpointError;
 
 use super::ask::{Name, Place, Questions};
 use super::client::{Client, Waker};
+use super::topics::Topics;
 
 /// One look may take so long; the next one comes anyway.
 const PATIENCE: Duration = Duration::from_secs(2);
+
+/// A topic is gone when it was not there so often in a row.
+const MISSES: u32 = 3;
 
 /// What a watch needs.
 pub(super) struct Looks {
     pub(super) client: Client,
     pub(super) brokers: String,
-    pub(super) topics: Vec<String>,
+    pub(super) topics: Topics,
     /// The ids of those that have one.
     pub(super) ids: BTreeMap<String, String>,
     /// Whether partitions that are added are read.
@@ -32,10 +36,12 @@ pub(super) struct Looks {
 /// What has changed.
 #[derive(Debug)]
 pub(super) enum Found {
-    /// A partition was added, which begins at `first`.
-    Partition { topic: String, number: u32, first: u64 },
+    /// A partition was added, which begins at `first`; `id` is its topic's.
+    Partition { topic: String, id: Option<String>, number: u32, first: u64 },
     /// A topic was deleted and made anew.
     Recreated { topic: String, before: String, now: String },
+    /// A topic is not there any more.
+    Vanished { topic: String },
 }
 
 /// A watch that goes on until it is dropped.
@@ -77,12 +83,14 @@ impl Drop for Watch {
 
 impl Looks {
     fn run(mut self, report: &Sender<Found>, stopped: &Receiver<()>) {
+        let mut misses = BTreeMap::new();
         while stopped.recv_timeout(self.every) == Err(RecvTimeoutError::Timeout) {
-            match self.look() {
+            match self.look(&mut misses) {
                 Ok(found) => found.into_iter().for_each(|found| {
                     tracing::info!(?found, "a topic has changed");
-                    if let Found::Partition { topic, number, .. } = &found {
+                    if let Found::Partition { topic, id, number, .. } = &found {
                         self.known.insert((topic.clone(), *number));
+                        self.ids.extend(id.clone().map(|id| (topic.clone(), id)));
                     }
                     let _ = report.send(found);
                     self.waker.wake();
@@ -92,27 +100,47 @@ impl Looks {
         }
     }
 
-    fn look(&self) -> Result<Vec<Found>, EndpointError> {
+    /// `misses` says how often in a row a topic was not there.
+    fn look(&self, misses: &mut BTreeMap<String, u32>) -> Result<Vec<Found>, EndpointError> {
         let Self { client, brokers, .. } = self;
         let questions = Questions { client, brokers, patience: PATIENCE };
         let (mut found, mut new) = (Vec::new(), Vec::new());
-        for topic in &self.topics {
+        let known = self.known.iter().map(|(topic, _)| topic.clone());
+        let topics: BTreeSet<String> = known.chain(self.topics.find(&questions)?).collect();
+        let mut ids = BTreeMap::new();
+        for topic in &topics {
+            let numbers = match questions.partitions(topic) {
+                Ok(numbers) => numbers,
+                Err(EndpointError::Configuration(_)) => {
+                    // A broker that has just started may not know yet what there is.
+                    let misses = misses.entry(topic.clone()).or_default();
+                    *misses += 1;
+                    if *misses == MISSES {
+                        found.push(Found::Vanished { topic: topic.clone() });
+                    }
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
+            misses.remove(topic);
             let (before, now) = (self.ids.get(topic), questions.id(topic)?);
-            if let (Some(before), Some(now)) = (before, now)
-                && *before != now
+            if let (Some(before), Some(now)) = (before, &now)
+                && before != now
             {
-                found.push(Found::Recreated { topic: topic.clone(), before: before.clone(), now });
+                let (before, now) = (before.clone(), now.clone());
+                found.push(Found::Recreated { topic: topic.clone(), before, now });
                 continue;
             }
+            ids.insert(topic.clone(), now);
             if self.grows {
-                let numbers = questions.partitions(topic)?.into_iter();
-                let names = numbers.map(|number| (topic.clone(), number));
+                let names = numbers.into_iter().map(|number| (topic.clone(), number));
                 new.extend(names.filter(|name| !self.known.contains(name)));
             }
         }
         let firsts = questions.offsets(&new, Place::Beginning)?;
         found.extend(firsts.into_iter().filter_map(|((topic, number), first)| {
-            Some(Found::Partition { topic, number, first: first? })
+            let id = ids.get(&topic).cloned().flatten();
+            Some(Found::Partition { topic, id, number, first: first? })
         }));
         Ok(found)
     }

@@ -1,5 +1,6 @@
 //! The broker of the tests, and topics that live as long as a test.
 
+use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
@@ -104,8 +105,12 @@ impl Topic {
 
     /// Deletes it and makes another one of the same name.
     pub(crate) fn make_anew(&self, partitions: u32) {
-        wait(self.admin.delete_topics(&[&self.name], &options())).unwrap().pop().unwrap().unwrap();
+        self.delete();
         self.create(partitions, &[]);
+    }
+
+    pub(crate) fn delete(&self) {
+        wait(self.admin.delete_topics(&[&self.name], &options())).unwrap().pop().unwrap().unwrap();
     }
 
     pub(crate) fn grow_to(&self, partitions: u32) {
@@ -138,6 +143,21 @@ impl Topic {
         list.add_partition_offset(&self.name, partition as i32, offset).unwrap();
         let deleted = wait(self.admin.delete_records(&list, &options())).unwrap();
         deleted.elements().iter().for_each(|element| element.error().unwrap());
+    }
+
+    /// The offsets that a group has committed, by partition.
+    pub(crate) fn committed(&self, group: &str, partitions: u32) -> BTreeMap<u32, u64> {
+        let consumer: BaseConsumer = client().set("group.id", group).create().unwrap();
+        let mut list = TopicPartitionList::new();
+        (0..partitions as i32).for_each(|number| {
+            list.add_partition(&self.name, number);
+        });
+        let committed = consumer.committed_offsets(list, WAIT).unwrap();
+        let offset = |found: rdkafka::topic_partition_list::TopicPartitionListElem<'_>| {
+            let Offset::Offset(offset) = found.offset() else { return None };
+            Some((found.partition() as u32, offset as u64))
+        };
+        committed.elements().into_iter().filter_map(offset).collect()
     }
 
     /// A producer; transactional if it has an id.

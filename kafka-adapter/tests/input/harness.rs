@@ -22,6 +22,7 @@ struct Said {
     answer: Option<(Vec<Batch>, Option<Resume>)>,
     fatal: Option<String>,
     errors: Vec<String>,
+    policies: Vec<(&'static str, String)>,
 }
 
 struct Desk {
@@ -29,6 +30,8 @@ struct Desk {
     changed: Condvar,
     limits: QueueLimits,
     max_batch: usize,
+    /// For how long the reader's thread stands still at its next announcement.
+    freeze: Mutex<Option<Duration>>,
 }
 
 impl Desk {
@@ -51,7 +54,14 @@ impl InputConsumer for Desk {
     }
 
     fn buffered(&self, amount: BufferSize) {
+        if let Some(length) = self.freeze.lock().unwrap().take() {
+            std::thread::sleep(length); // not a wait: a debugger, as it were
+        }
         self.hear(|said| said.protocol.buffered(amount));
+    }
+
+    fn discarded(&self, amount: BufferSize) {
+        self.hear(|said| said.protocol.discarded(amount));
     }
 
     fn replayed(&self, batches: Vec<Batch>) {
@@ -87,7 +97,10 @@ impl InputConsumer for Desk {
     }
 
     fn policy_applied(&self, policy: &'static str, text: String) {
-        self.hear(|_| Err(format!("{policy}: {text}")));
+        self.hear(|said| {
+            said.policies.push((policy, text));
+            Ok::<_, String>(())
+        });
     }
 }
 
@@ -156,10 +169,26 @@ pub(crate) fn open_with(
     limits: QueueLimits,
     max_batch: usize,
 ) -> Result<Reading, EndpointError> {
-    let level = FaultTolerance::ExactlyOnce;
+    open_at(FaultTolerance::ExactlyOnce, input, resume, limits, max_batch)
+}
+
+/// Opens the member of a group.
+pub(crate) fn join(input: KafkaInput) -> Reading {
+    open_at(FaultTolerance::AtLeastOnce, input, None, LIMITS, 100_000).unwrap()
+}
+
+fn open_at(
+    level: FaultTolerance,
+    input: KafkaInput,
+    resume: Option<&JsonValue>,
+    limits: QueueLimits,
+    max_batch: usize,
+) -> Result<Reading, EndpointError> {
     let protocol = ReaderProtocol::new("kafka", level, limits);
-    let said = Said { protocol, answer: None, fatal: None, errors: Vec::new() };
-    let desk = Desk { said: Mutex::new(said), changed: Condvar::new(), limits, max_batch };
+    let said =
+        Said { protocol, answer: None, fatal: None, errors: Vec::new(), policies: Vec::new() };
+    let freeze = Mutex::default();
+    let desk = Desk { said: Mutex::new(said), changed: Condvar::new(), limits, max_batch, freeze };
     let desk = Arc::new(desk);
     let reader = Box::new(input).open(level, desk.clone(), resume.cloned())?;
     Ok(Reading { desk, reader })
@@ -218,6 +247,29 @@ impl Reading {
         Ok(Step { batches, seek, replay })
     }
 
+    /// As the member of a group: the records, and where it stands.
+    pub(crate) fn turn(&self) -> Result<(Vec<Got>, JsonValue), String> {
+        self.send(Command::Queue { checkpoint_requested: false });
+        let answer = self.wait("the answer to Queue", |said| said.answer.take())?;
+        let (batches, Some(Resume::Seek { seek })) = answer else { panic!("not a turn") };
+        Ok((got(&batches), seek))
+    }
+
+    /// A checkpoint with this position is durable.
+    pub(crate) fn checkpointed(&self, seek: &JsonValue) {
+        self.reader.checkpointed(seek);
+    }
+
+    /// The reader's thread stands still for so long at its next announcement.
+    pub(crate) fn freeze(&self, length: Duration) {
+        *self.desk.freeze.lock().unwrap() = Some(length);
+    }
+
+    /// Whether anything is held now.
+    pub(crate) fn holds_some(&self) -> bool {
+        self.desk.said.lock().unwrap().protocol.held().records > 0
+    }
+
     pub(crate) fn replay(&self, step: &Step) -> Result<Vec<Got>, String> {
         self.send(Command::Replay { metadata: step.seek.clone(), data: step.replay.clone() });
         let (batches, _) = self.wait("the answer to Replay", |said| said.answer.take())?;
@@ -231,6 +283,11 @@ impl Reading {
 
     pub(crate) fn errors(&self) -> Vec<String> {
         self.desk.said.lock().unwrap().errors.clone()
+    }
+
+    /// The policies that were applied, each with its text.
+    pub(crate) fn policies(&self) -> Vec<(&'static str, String)> {
+        self.desk.said.lock().unwrap().policies.clone()
     }
 
     /// Until so many errors that are not fatal were reported.

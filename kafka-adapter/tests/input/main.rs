@@ -3,8 +3,10 @@
 
 mod broker;
 mod conformance;
+mod group;
 mod harness;
 mod opening;
 mod outage;
+mod policies;
 mod reading;
 mod resuming;

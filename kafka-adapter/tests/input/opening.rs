@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lockgate_kafka_adapter::{KafkaInput, KafkaInputConfig, StartFrom, TopicSelection};
+use lockgate_kafka_adapter::{KafkaInput, KafkaInputConfig, ReadMode, StartFrom, TopicSelection};
 use serde_json::json;
 
 use crate::broker::{Sent, Topic};
@@ -57,7 +57,10 @@ fn chosen_partitions_only() {
     let topic = Topic::new("chosen", 3);
     topic.send(&[Sent::of(0, "x"), Sent::of(1, "x"), Sent::of(2, "x")]);
     let config = |numbers: &[u32]| {
-        KafkaInput::new(KafkaInputConfig { partitions: Some(numbers.to_vec()), ..topic.read() })
+        KafkaInput::new(KafkaInputConfig {
+            mode: ReadMode::Assign { partitions: Some(numbers.to_vec()), offsets_group: None },
+            ..topic.read()
+        })
     };
     assert_eq!(offsets(&read_all(config(&[2, 0, 2]))), [(0, vec![0]), (2, vec![0])].into());
     let text = refused(config(&[1, 5]), None);

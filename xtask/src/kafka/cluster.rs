@@ -123,6 +123,25 @@ impl Cluster {
         Ok(())
     }
 
+    /// Makes a topic, unless it exists, with a copy on every broker.
+    pub(super) fn make_topic(&self, topic: &str, partitions: u32) -> Result<()> {
+        let state = self.existing()?;
+        let mut command = engine::of(state.mode).topics_tool(&self.folder, &state);
+        command
+            .args(["--bootstrap-server", &state.bootstrap(), "--create", "--if-not-exists"])
+            .args(["--topic", topic, "--partitions", &partitions.to_string()])
+            .args(["--replication-factor", &state.nodes.len().to_string()]);
+        let output = command.output().context("cannot start Kafka's tool for topics")?;
+        ensure!(
+            output.status.success(),
+            "topic {topic} cannot be made (is the broker running? `{}`):\n{}{}",
+            self.verb("status"),
+            String::from_utf8_lossy(&output.stdout),
+            String::from_utf8_lossy(&output.stderr),
+        );
+        Ok(())
+    }
+
     /// Prints the bootstrap servers and, on stderr, the state of each broker; fails when none runs.
     pub(super) fn status(&self) -> Result<()> {
         let state = State::read(&self.folder.state())?;

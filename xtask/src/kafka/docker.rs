@@ -55,6 +55,11 @@ impl Engine for Docker {
         output(docker(&["kill", "--signal", signal.name(), &container(state, node)])).map(drop)
     }
 
+    fn topics_tool(&self, _: &Folder, state: &State) -> Command {
+        let node = state.nodes.first().map(|node| container(state, node)).unwrap_or_default();
+        docker(&["exec", &node, "/opt/kafka/bin/kafka-topics.sh"])
+    }
+
     fn remove(&self, state: &State, node: &Node) -> Result<()> {
         output(docker(&["rm", "--force", "--volumes", &container(state, node)])).map(drop)
     }

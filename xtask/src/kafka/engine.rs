@@ -3,6 +3,7 @@
 //! And which of them to take. When what is done is for `cluster`.
 
 use std::path::Path;
+use std::process::Command;
 
 use anyhow::Result;
 
@@ -30,6 +31,9 @@ pub(super) trait Engine {
 
     /// Nothing happens to a broker that does not run.
     fn signal(&self, folder: &Folder, state: &State, node: &Node, signal: Signal) -> Result<()>;
+
+    /// Kafka's own tool for topics, without its arguments.
+    fn topics_tool(&self, folder: &Folder, state: &State) -> Command;
 
     /// Removes what is not in the folder.
     fn remove(&self, state: &State, node: &Node) -> Result<()>;

@@ -76,6 +76,12 @@ impl Engine for Java {
         node.pid.map_or(Ok(()), |pid| process::signal(pid, &settings, signal))
     }
 
+    fn topics_tool(&self, folder: &Folder, _: &State) -> Command {
+        let mut command = java_tool(folder);
+        command.arg("org.apache.kafka.tools.TopicCommand");
+        command
+    }
+
     fn remove(&self, _: &State, _: &Node) -> Result<()> {
         Ok(())
     }
@@ -156,12 +162,20 @@ fn is_formatted(folder: &Folder, node: &Node) -> bool {
     folder.data(node.id).join("meta.properties").exists()
 }
 
-fn format(folder: &Folder, state: &State, node: &Node) -> Command {
+/// Java for a tool that comes with the jars, which is still to be named.
+fn java_tool(folder: &Folder) -> Command {
     let mut command = Command::new(java());
     command
         .args(["-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData"])
+        .arg("-Dorg.slf4j.simpleLogger.defaultLogLevel=warn")
         .arg("-cp")
-        .arg(folder.jars().join("*"))
+        .arg(folder.jars().join("*"));
+    command
+}
+
+fn format(folder: &Folder, state: &State, node: &Node) -> Command {
+    let mut command = java_tool(folder);
+    command
         .args(["kafka.tools.StorageTool", "format", "--ignore-formatted"])
         .args(["--cluster-id", &state.cluster_id, "--config"])
         .arg(folder.settings(node.id));

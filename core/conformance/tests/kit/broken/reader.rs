@@ -279,6 +279,10 @@ impl InputConsumer for Consumer {
         }
     }
 
+    fn discarded(&self, amount: BufferSize) {
+        self.real.discarded(amount);
+    }
+
     fn buffered(&self, mut amount: BufferSize) {
         if self.is_closed.is_set() {
             return;

@@ -1,11 +1,8 @@
-//! How fast a topic is read: by the reader of this crate, cut into steps, and by a bare loop around the batch
-//! call over the same partitions with the same properties. The ratio is what counts.
+//! How fast a pipeline reads a topic, exactly once and to an output that throws everything away, beside two bare
+//! loops over the same partitions with the same properties: one around the batch call, one around the poll for
+//! each message. The ratios are what counts.
 //!
-//! ```sh
-//! LOCKGATE_KAFKA=127.0.0.1:9092 cargo run --release -p lockgate-kafka-adapter --example count -- 5000000
-//! ```
-//!
-//! The topic is made, filled with records of 100 bytes and deleted again.
+//! `cargo xtask bench --kafka` runs it. The topics are made, filled and deleted again.
 #![allow(clippy::unwrap_used, reason = "a measurement that fails may stop as it likes")]
 #![allow(unsafe_code, reason = "the bare loop is there to be compared with")]
 
@@ -14,15 +11,11 @@ use std::ffi::CString;
 use std::future::Future;
 use std::pin::pin;
 use std::ptr;
-use std::sync::mpsc::{Sender, channel};
-use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
-use lockgate_core::{
-    Batch, BufferSize, EndpointError, FaultTolerance, InputConsumer, InputEndpoint,
-    InputReaderCommand as Command, QueueLimits, Resume, count,
-};
+use lockgate_controller::{Controller, Input, Pipeline, Settings};
+use lockgate_file_adapter::NullOutput;
 use lockgate_kafka_adapter::{KafkaInput, KafkaInputConfig, StopAt, TopicSelection};
 use rdkafka::admin::{AdminClient, AdminOptions, NewTopic, TopicReplication};
 use rdkafka::bindings as sys;
@@ -35,35 +28,50 @@ use rdkafka::types::RDKafkaErrorCode;
 use rdkafka::{Offset, TopicPartitionList};
 
 const PARTITIONS: u32 = 4;
-const RECORD: [u8; 100] = [b'x'; 100];
-const LIMITS: QueueLimits = QueueLimits { max_queued_records: 200_000, max_queued_bytes: 32 << 20 };
-const MAX_BATCH: usize = 50_000;
-const ROUNDS: usize = 5;
 const WAIT: Duration = Duration::from_secs(30);
 
 fn main() -> Result<(), Box<dyn Error>> {
     let brokers = std::env::var("LOCKGATE_KAFKA")
         .map_err(|_| "LOCKGATE_KAFKA is not set: start a broker with `cargo xtask kafka start`")?;
-    let records: u64 = std::env::args().nth(1).map_or(Ok(2_000_000), |count| count.parse())?;
-    let topic = format!("count-{}", std::process::id());
+    let mut arguments = std::env::args().skip(1);
+    let megabytes: u64 = arguments.next().map_or(Ok(500), |count| count.parse())?;
+    let rounds: usize = arguments.next().map_or(Ok(5), |count| count.parse())?;
     let mut config = ClientConfig::new();
     config.set("bootstrap.servers", &brokers);
     let admin: AdminClient<DefaultClientContext> = config.create()?;
-    let new = NewTopic::new(&topic, PARTITIONS as i32, TopicReplication::Fixed(1));
-    wait(admin.create_topics([&new], &AdminOptions::new()))?;
-    fill(&config, &topic, records)?;
-    for round in 1..=ROUNDS {
-        let bare = records as f64 / bare(&brokers, &topic, records)?.as_secs_f64();
-        let ours = records as f64 / ours(&brokers, &topic, records)?.as_secs_f64();
-        println!(
-            "{round}: bare batch call {:.2} M records/s, reader {:.2} M records/s, ratio {:.2}",
-            bare / 1e6,
-            ours / 1e6,
-            ours / bare
-        );
+    for bytes in [100, 1024] {
+        let topic = format!("speed-{bytes}-{}", std::process::id());
+        let new = NewTopic::new(&topic, PARTITIONS as i32, TopicReplication::Fixed(1));
+        wait(admin.create_topics([&new], &AdminOptions::new()))?;
+        let records = megabytes * 1_000_000 / bytes;
+        fill(&config, &topic, records, &vec![b'x'; bytes as usize])?;
+        println!("{records} records of {bytes} bytes in {PARTITIONS} partitions, {rounds} rounds");
+        let (mut of_batch, mut of_poll) = (Vec::new(), Vec::new());
+        for _ in 0..rounds {
+            let speed = |took: Duration| records as f64 / took.as_secs_f64();
+            let batch = speed(by_batch_call(&brokers, &topic, records)?);
+            let poll = speed(by_poll(&brokers, &topic, records)?);
+            let ours = speed(pipeline(&brokers, &topic, records)?);
+            println!(
+                "  batch call {:.2}, poll {:.2}, pipeline {:.2} M records/s",
+                batch / 1e6,
+                poll / 1e6,
+                ours / 1e6
+            );
+            of_batch.push(ours / batch);
+            of_poll.push(ours / poll);
+        }
+        println!("  pipeline to batch call {}, to poll {}", spread(of_batch), spread(of_poll));
+        wait(admin.delete_topics(&[&topic], &AdminOptions::new()))?;
     }
-    wait(admin.delete_topics(&[&topic], &AdminOptions::new()))?;
     Ok(())
+}
+
+/// The median, and between what the values lie.
+fn spread(mut ratios: Vec<f64>) -> String {
+    ratios.sort_by(f64::total_cmp);
+    let (low, median, high) = (ratios[0], ratios[ratios.len() / 2], ratios[ratios.len() - 1]);
+    format!("{median:.2} ({low:.2} to {high:.2})")
 }
 
 /// Waits for a future by asking it again and again: it is not what is measured.
@@ -77,13 +85,18 @@ fn wait<F: Future>(future: F) -> F::Output {
     }
 }
 
-fn fill(config: &ClientConfig, topic: &str, records: u64) -> Result<(), Box<dyn Error>> {
+fn fill(
+    config: &ClientConfig,
+    topic: &str,
+    records: u64,
+    value: &[u8],
+) -> Result<(), Box<dyn Error>> {
     let mut config = config.clone();
     config.set("linger.ms", "20").set("batch.size", "1000000");
     let producer: BaseProducer = config.create()?;
     for i in 0..records {
         let partition = (i % u64::from(PARTITIONS)) as i32;
-        let mut record = BaseRecord::<(), [u8]>::to(topic).partition(partition).payload(&RECORD);
+        let mut record = BaseRecord::<(), [u8]>::to(topic).partition(partition).payload(value);
         while let Err((error, back)) = producer.send(record) {
             if error != KafkaError::MessageProduction(RDKafkaErrorCode::QueueFull) {
                 return Err(error.into());
@@ -96,10 +109,10 @@ fn fill(config: &ClientConfig, topic: &str, records: u64) -> Result<(), Box<dyn 
     Ok(())
 }
 
-/// Reads and throws away.
-fn bare(brokers: &str, topic: &str, records: u64) -> Result<Duration, Box<dyn Error>> {
+/// A client that is tuned like the program's own.
+fn consumer(brokers: &str) -> Result<BaseConsumer, Box<dyn Error>> {
     let mut config = ClientConfig::new();
-    let kbytes = (LIMITS.max_queued_bytes / 1024 / u64::from(PARTITIONS)).clamp(128, 4096);
+    let kbytes = (Input::LIMITS.max_queued_bytes / 1024 / u64::from(PARTITIONS)).to_string();
     for (name, value) in [
         ("bootstrap.servers", brokers),
         ("group.id", "bare"),
@@ -108,11 +121,17 @@ fn bare(brokers: &str, topic: &str, records: u64) -> Result<Duration, Box<dyn Er
         ("fetch.queue.backoff.ms", "2"),
         ("fetch.wait.max.ms", "50"),
         ("queued.min.messages", "20000"),
-        ("queued.max.messages.kbytes", &kbytes.to_string()),
+        ("queued.max.messages.kbytes", &kbytes),
     ] {
         config.set(name, value);
     }
-    let consumer: BaseConsumer = config.create()?;
+    Ok(config.create()?)
+}
+
+/// Reads and throws away, whole batches of each partition.
+fn by_batch_call(brokers: &str, topic: &str, records: u64) -> Result<Duration, Box<dyn Error>> {
+    let start = Instant::now();
+    let consumer = consumer(brokers)?;
     let name = CString::new(topic)?;
     let mut list = TopicPartitionList::new();
     let mut queues = Vec::new();
@@ -126,7 +145,6 @@ fn bare(brokers: &str, topic: &str, records: u64) -> Result<Duration, Box<dyn Er
             queues.push(queue);
         }
     }
-    let start = Instant::now();
     consumer.incremental_assign(&list)?;
     let mut messages = vec![ptr::null_mut(); 1024];
     let mut seen = 0;
@@ -153,73 +171,39 @@ fn bare(brokers: &str, topic: &str, records: u64) -> Result<Duration, Box<dyn Er
     Ok(took)
 }
 
-enum Said {
-    Buffered,
-    Extended(u64),
-    Ended,
-    Failed(String),
+/// Reads and throws away, message by message.
+fn by_poll(brokers: &str, topic: &str, records: u64) -> Result<Duration, Box<dyn Error>> {
+    let start = Instant::now();
+    let consumer = consumer(brokers)?;
+    let mut list = TopicPartitionList::new();
+    for number in 0..PARTITIONS as i32 {
+        list.add_partition_offset(topic, number, Offset::Beginning)?;
+    }
+    consumer.assign(&list)?;
+    let mut seen = 0;
+    while seen < records {
+        if let Some(message) = consumer.poll(WAIT) {
+            message?;
+            seen += 1;
+        }
+    }
+    Ok(start.elapsed())
 }
 
-struct Desk(Mutex<Sender<Said>>);
-
-impl Desk {
-    fn say(&self, said: Said) {
-        let _ = self.0.lock().unwrap().send(said);
-    }
-}
-
-impl InputConsumer for Desk {
-    fn max_batch_size(&self) -> usize {
-        MAX_BATCH
-    }
-    fn limits(&self) -> QueueLimits {
-        LIMITS
-    }
-    fn buffered(&self, _: BufferSize) {
-        self.say(Said::Buffered);
-    }
-    fn replayed(&self, _: Vec<Batch>) {}
-    fn extended(&self, batches: Vec<Batch>, _: Resume) {
-        self.say(Said::Extended(count(&batches)));
-    }
-    fn eoi(&self) {
-        self.say(Said::Ended);
-    }
-    fn error(&self, _: bool, error: EndpointError) {
-        self.say(Said::Failed(error.to_string()));
-    }
-    fn policy_applied(&self, _: &'static str, _: String) {}
-}
-
-/// Reads in steps, as a controller does.
-fn ours(brokers: &str, topic: &str, records: u64) -> Result<Duration, Box<dyn Error>> {
+/// Reads exactly once, in steps, with journal and checkpoints.
+fn pipeline(brokers: &str, topic: &str, records: u64) -> Result<Duration, Box<dyn Error>> {
+    let state = tempfile::tempdir()?;
+    let start = Instant::now();
     let topics = TopicSelection::Names(vec![topic.to_owned()]);
     let mut config = KafkaInputConfig::new(vec![brokers.to_owned()], topics);
     config.stop_at = Some(StopAt::End);
-    config.max_pending_records = 50_000.try_into()?;
-    let (sender, said) = channel();
-    let desk = Arc::new(Desk(Mutex::new(sender)));
-    let input = Box::new(KafkaInput::new(config));
-    let reader = input.open(FaultTolerance::ExactlyOnce, desk, None)?;
-    let start = Instant::now();
-    reader.request(Command::Extend);
-    let (mut seen, mut is_asked) = (0, false);
-    while seen < records {
-        match said.recv_timeout(WAIT)? {
-            Said::Buffered if !is_asked => {
-                reader.request(Command::Queue { checkpoint_requested: false });
-                is_asked = true;
-            }
-            Said::Extended(count) => {
-                seen += count;
-                is_asked = count > 0;
-                if is_asked {
-                    reader.request(Command::Queue { checkpoint_requested: false });
-                }
-            }
-            Said::Failed(error) => return Err(error.into()),
-            Said::Buffered | Said::Ended => {}
-        }
+    let pipeline = Pipeline::new("speed", Settings::new(state.path()))
+        .input("in", KafkaInput::new(config))
+        .output("out", NullOutput);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let status = runtime.block_on(async { Controller::open(pipeline)?.run().await })?;
+    if status.inputs[0].records != records {
+        return Err(format!("{} records were read", status.inputs[0].records).into());
     }
     Ok(start.elapsed())
 }

@@ -1,0 +1,300 @@
+//! The kind `kafka` as it is typed.
+//!
+//! What a replay depends on is said by the two `Serialize` below, each of which must decide about every key: they
+//! make the [fingerprint](super::super::fingerprint), so brokers and properties are not among it.
+
+use std::fmt;
+
+use schemars::JsonSchema;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{Error, MapAccess, Visitor};
+use serde::ser::SerializeMap;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use super::super::choice::{
+    GroupProtocol, Kept, OnGone, PartitionChoice, ReadMode, StopAt, TimestampChoice,
+};
+use super::super::units::{ByteSize, Count, Span};
+use super::OneOrMore;
+use super::place::{Numbers, StartFrom};
+use super::properties::Properties;
+
+/// The property that decides which records are read.
+pub(crate) const ISOLATION_LEVEL: &str = "isolation.level";
+/// Its default.
+pub(crate) const READ_COMMITTED: &str = "read_committed";
+
+/// Reads Kafka topics.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "KafkaInput", extend("oneOf" = [{ "required": ["topic"] }, { "required": ["topics"] }]))]
+pub(crate) struct RawKafkaInput {
+    /// The brokers to ask first: `HOST:PORT`, several in a list or with commas between them.
+    pub(crate) brokers: OneOrMore,
+    /// The topic, or a regular expression that begins with `^` and matches whole names.
+    pub(crate) topic: Option<String>,
+    /// Several topics, in place of topic.
+    pub(crate) topics: Option<OneOrMore>,
+    /// Where the very first start begins; after that, reading goes on where it was.
+    #[serde(default)]
+    pub(crate) start_from: StartFrom,
+    /// Where reading ends; when left out, never. Not with mode group.
+    pub(crate) stop_at: Option<StopAt>,
+    /// Only these partitions of each topic; when left out, all, also those that are added later.
+    /// Not with mode group.
+    pub(crate) partitions: Option<Numbers>,
+    /// Who decides which partitions are read.
+    #[serde(default)]
+    pub(crate) mode: ReadMode,
+    /// The consumer group. Needed by mode group; with mode assign the group is not joined, and
+    /// positions are committed under its name so that tools can show the lag.
+    pub(crate) group: Option<String>,
+    /// How partitions are dealt out; only with mode group.
+    #[schemars(extend("default" = "cooperative_sticky"))]
+    pub(crate) group_protocol: Option<GroupProtocol>,
+    /// The member's own name in the group, which lets it keep its partitions over a restart; only
+    /// with mode group.
+    pub(crate) group_instance_id: Option<String>,
+    /// The most records of one partition that are read and not yet part of a step.
+    #[serde(default = "Count::of::<10_000>")]
+    pub(crate) max_pending_records: Count,
+    /// The most records that wait for a step.
+    #[serde(default = "Count::of::<1_000_000>")]
+    pub(crate) max_queued_records: Count,
+    /// The most bytes of records that wait for a step.
+    #[serde(default = "ByteSize::mebibytes::<16>")]
+    pub(crate) max_queued_bytes: ByteSize,
+    /// What happens when retention has removed the next record.
+    #[serde(default)]
+    pub(crate) on_expired: OnGone,
+    /// What happens when the log ends before the next record.
+    #[serde(default)]
+    pub(crate) on_truncated: OnGone,
+    /// What happens when a topic was deleted and made anew.
+    #[serde(default)]
+    pub(crate) on_recreated: OnGone,
+    /// What happens when a partition is not there any more.
+    #[serde(default)]
+    pub(crate) on_vanished: OnGone,
+    /// Further properties of the client library, by its names.
+    #[serde(default)]
+    pub(crate) properties: Properties,
+}
+
+impl RawKafkaInput {
+    /// What stands under `topic`, or under `topics`.
+    pub(crate) fn topics(&self) -> Vec<&str> {
+        let several = self.topics.iter().flat_map(|topics| &topics.0);
+        self.topic.iter().chain(several).map(String::as_str).collect()
+    }
+}
+
+/// What a replay depends on.
+impl Serialize for RawKafkaInput {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Self {
+            brokers: _,
+            topic: _,
+            topics: _,
+            start_from,
+            stop_at: _,
+            partitions,
+            mode,
+            group,
+            group_protocol: _,
+            group_instance_id: _,
+            max_pending_records: _,
+            max_queued_records: _,
+            max_queued_bytes: _,
+            on_expired: _,
+            on_truncated: _,
+            on_recreated: _,
+            on_vanished: _,
+            properties,
+        } = self;
+        let mut map = serializer.serialize_map(None)?;
+        // In whatever order they are named, the same is read.
+        let mut topics = self.topics();
+        topics.sort_unstable();
+        map.serialize_entry("topics", &topics)?;
+        map.serialize_entry("start_from", start_from)?;
+        let mut partitions = partitions.clone();
+        partitions.iter_mut().for_each(|numbers| numbers.0.sort_unstable());
+        map.serialize_entry("partitions", &partitions)?;
+        map.serialize_entry("mode", mode)?;
+        if *mode == ReadMode::Group {
+            map.serialize_entry("group", group)?;
+        }
+        let level = properties.value(ISOLATION_LEVEL).unwrap_or(READ_COMMITTED);
+        map.serialize_entry(ISOLATION_LEVEL, level)?;
+        map.end()
+    }
+}
+
+/// Writes to Kafka topics.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "KafkaOutput")]
+pub(crate) struct RawKafkaOutput {
+    /// The brokers to ask first: `HOST:PORT`, several in a list or with commas between them.
+    pub(crate) brokers: OneOrMore,
+    /// The topic, which must exist. Or where its name comes from: `{from: source}`, the topic that
+    /// the record was read from, or `{from: header, name: NAME}`.
+    pub(crate) topic: RawTopic,
+    /// Which partition a record is written to.
+    #[serde(default)]
+    pub(crate) partition: PartitionChoice,
+    /// Which timestamp a written record has.
+    #[serde(default)]
+    pub(crate) timestamp: TimestampChoice,
+    /// Whether the record's key is written.
+    #[serde(default)]
+    pub(crate) key: Kept,
+    /// Whether the record's headers are written.
+    #[serde(default)]
+    pub(crate) headers: Kept,
+    /// What happens to a record that is refused for good: stop the pipeline, skip it, or write it
+    /// to another topic, `{dead_letter: TOPIC}`. All are counted.
+    #[serde(default)]
+    pub(crate) on_refused: OnRefused,
+    /// Whether records are written in transactions; as delivery says, also by default.
+    pub(crate) exactly_once: Option<bool>,
+    /// How long a transaction is kept open for more.
+    #[serde(default = "Span::milliseconds::<100>")]
+    pub(crate) commit_interval: Span,
+    /// Further properties of the client library, by its names.
+    #[serde(default)]
+    pub(crate) properties: Properties,
+}
+
+/// What decides what is written.
+impl Serialize for RawKafkaOutput {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Self {
+            brokers: _,
+            topic,
+            partition,
+            timestamp,
+            key,
+            headers,
+            on_refused,
+            // It agrees with delivery, or is refused.
+            exactly_once: _,
+            commit_interval: _,
+            properties: _,
+        } = self;
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("topic", topic)?;
+        map.serialize_entry("partition", partition)?;
+        map.serialize_entry("timestamp", timestamp)?;
+        map.serialize_entry("key", key)?;
+        map.serialize_entry("headers", headers)?;
+        map.serialize_entry("on_refused", on_refused)?;
+        map.end()
+    }
+}
+
+/// Which topic a record is written to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(untagged)]
+#[schemars(rename = "OutputTopic")]
+pub(crate) enum RawTopic {
+    /// This one.
+    Fixed(String),
+    /// The one that the record names.
+    Named(TopicOfRecord),
+}
+
+/// The topic that a record names.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct TopicOfRecord {
+    /// What names it.
+    pub(crate) from: NamedBy,
+    /// The header whose value is the topic's name; only with `from: header`.
+    pub(crate) name: Option<String>,
+    /// An existing topic, under whose name the output keeps how far it is; needed by exactly_once.
+    pub(crate) position_topic: Option<String>,
+}
+
+/// What names the topic of a record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum NamedBy {
+    /// The topic that it was read from.
+    Source,
+    /// One of its headers.
+    Header,
+}
+
+struct TopicVisitor;
+
+impl<'de> Visitor<'de> for TopicVisitor {
+    type Value = RawTopic;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a topic's name, {from: source} or {from: header, name: NAME}")
+    }
+
+    fn visit_str<E>(self, topic: &str) -> Result<RawTopic, E> {
+        Ok(RawTopic::Fixed(topic.to_owned()))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<RawTopic, A::Error> {
+        TopicOfRecord::deserialize(MapAccessDeserializer::new(map)).map(RawTopic::Named)
+    }
+}
+
+impl<'de> Deserialize<'de> for RawTopic {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(TopicVisitor)
+    }
+}
+
+/// What happens to a record that is refused for good.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum OnRefused {
+    /// The pipeline stops, with nothing of the step visible.
+    #[default]
+    Stop,
+    /// It is left out.
+    Skip,
+    /// It is written to this topic, with headers that say why.
+    DeadLetter(String),
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct DeadLetter {
+    dead_letter: String,
+}
+
+struct OnRefusedVisitor;
+
+impl<'de> Visitor<'de> for OnRefusedVisitor {
+    type Value = OnRefused;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("stop, skip or {dead_letter: TOPIC}")
+    }
+
+    fn visit_str<E: Error>(self, word: &str) -> Result<OnRefused, E> {
+        match word {
+            "stop" => Ok(OnRefused::Stop),
+            "skip" => Ok(OnRefused::Skip),
+            _ => Err(E::unknown_variant(word, &["stop", "skip", "{dead_letter: TOPIC}"])),
+        }
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<OnRefused, A::Error> {
+        let DeadLetter { dead_letter } = DeadLetter::deserialize(MapAccessDeserializer::new(map))?;
+        Ok(OnRefused::DeadLetter(dead_letter))
+    }
+}
+
+impl<'de> Deserialize<'de> for OnRefused {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(OnRefusedVisitor)
+    }
+}

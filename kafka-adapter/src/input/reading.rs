@@ -1,0 +1,170 @@
+//! What every running reader does: takes what the client has fetched, within the limits, keeps it, and hands it over.
+//!
+//! Backpressure is not taking: the client stops to fetch for a partition whose queue is full, others flow on,
+//! and nothing is fetched twice. What was taken and does not fit stays in the client's memory, at most
+//! [`MAX_TAKEN`](super::native::MAX_TAKEN) messages of each partition, all of them fetched within the
+//! client's own limits. Not here: which partitions are read, what positions look like, commands.
+
+use std::time::Duration;
+
+use lockgate_core::{
+    Batch, BufferSize, CommitOutcome, ContextAction, EndpointError, PartitionContexts, PartitionId,
+    Stage,
+};
+
+use super::queue::Queue;
+use super::reader::Shared;
+use super::source::Source;
+
+pub(super) struct Reading<'a> {
+    pub(super) shared: &'a Shared,
+    pub(super) source: &'a mut Source,
+    pub(super) contexts: PartitionContexts,
+    queue: Queue,
+    /// Of each partition the offset of the first record that was not handed over.
+    next: Vec<u64>,
+    /// Where each partition ends, if it does.
+    ends: Vec<Option<u64>>,
+    /// The partition that is looked at first next time.
+    first: usize,
+}
+
+/// What one partition gives to a step.
+pub(super) struct Share {
+    /// The partition's place among those of the source.
+    pub(super) index: usize,
+    /// The offset of the first record that had not been handed over.
+    pub(super) from: u64,
+    /// The offset after the last record.
+    pub(super) to: u64,
+    pub(super) batches: Vec<Batch>,
+}
+
+impl<'a> Reading<'a> {
+    pub(super) fn new(shared: &'a Shared, source: &'a mut Source) -> Self {
+        Self {
+            shared,
+            source,
+            contexts: PartitionContexts::new(shared.max_pending_records),
+            queue: Queue::default(),
+            next: Vec::new(),
+            ends: Vec::new(),
+            first: 0,
+        }
+    }
+
+    /// The partition becomes ours: its first record to be handed over is the one at `offset`, and the one at `end`
+    /// is not, if there is an end. The client is told apart.
+    pub(super) fn begin(&mut self, index: usize, offset: u64, end: Option<u64>) {
+        let parts = self.source.parts.len();
+        self.next.resize(parts, 0);
+        self.ends.resize(parts, None);
+        (self.next[index], self.ends[index]) = (offset, end);
+        self.contexts.assign([PartitionId(index as u32)]);
+    }
+
+    /// The partition is being given up: what is held of it is dropped, and nothing more is taken. How much was
+    /// dropped.
+    pub(super) fn give_up(&mut self, index: usize) -> BufferSize {
+        let partition = PartitionId(index as u32);
+        let (dropped, tickets) = self.queue.discard(index);
+        // Of an epoch that has ended nothing is committed, and it is not waited for either.
+        self.contexts.seek(partition);
+        tickets.into_iter().for_each(|tickets| self.contexts.complete(tickets));
+        self.contexts.revoke([partition], Duration::ZERO);
+        self.source.parts[index].queue.clear();
+        dropped
+    }
+
+    /// What became of records in the last turn, up to the stage at which new ones are taken.
+    pub(super) fn turn(&mut self) {
+        loop {
+            self.contexts.advance(Duration::ZERO);
+            if self.contexts.stage() == Stage::Add {
+                break;
+            }
+        }
+        while let Some(action) = self.contexts.next_action() {
+            // A partition is held back by not taking from it. What may be committed is decided by what is durable,
+            // which comes later than being complete.
+            if let ContextAction::Commit(commits) = action {
+                for commit in commits {
+                    self.contexts.commit_answered(commit, CommitOutcome::Done);
+                }
+            }
+        }
+    }
+
+    /// Announces what there is and fits. Whether there may be more.
+    pub(super) fn read(&mut self) -> Result<bool, EndpointError> {
+        let limits = self.shared.consumer.limits();
+        let parts = self.next.len();
+        let mut announced = BufferSize::ZERO;
+        let mut more = false;
+        for index in (self.first..parts).chain(0..self.first.min(parts)) {
+            let id = PartitionId(index as u32);
+            let part = &mut self.source.parts[index];
+            let is_over = self.ends[index].is_some_and(|end| part.position >= end);
+            if is_over || part.queue.is_used_up() && !part.queue.is_raised() {
+                continue;
+            }
+            let room = self.contexts.room(id).min(self.queue.room(limits));
+            if room == 0 {
+                continue;
+            }
+            if part.queue.is_used_up() {
+                part.queue.take(room);
+            }
+            let mut held = self.queue.held();
+            let mut records = 0;
+            let copied = part.copy(self.ends[index], self.shared.consumer.as_ref(), |size| {
+                let fits = records < room && limits.allow(held.plus(size));
+                if fits {
+                    records += 1;
+                    held = held.plus(size);
+                }
+                fits
+            })?;
+            if let Some(batch) = copied.batch {
+                let tickets = self.contexts.add(id, &copied.offsets);
+                let tickets = tickets.map_err(|error| EndpointError::Bug(error.to_string()))?;
+                announced = announced.plus(batch.size());
+                self.queue.push(index, batch, tickets);
+            }
+            more |= part.queue.is_used_up() && part.queue.is_raised();
+        }
+        self.first = if parts == 0 { 0 } else { (self.first + 1) % parts };
+        if announced.records > 0 {
+            self.shared.consumer.buffered(announced);
+        }
+        Ok(more)
+    }
+
+    /// Whether every partition was read to its end.
+    pub(super) fn is_over(&self) -> bool {
+        let mut parts = self.source.parts.iter().zip(&self.ends);
+        parts.all(|(part, end)| end.is_some_and(|end| part.position >= end))
+    }
+
+    /// What is handed over now.
+    pub(super) fn take(&mut self) -> Vec<Share> {
+        let taken = self.queue.take(self.shared.consumer.max_batch_size());
+        let shares = taken.into_iter().map(|(index, of_part)| {
+            let (batches, tickets): (Vec<Batch>, Vec<_>) = of_part.into_iter().unzip();
+            tickets.into_iter().for_each(|tickets| self.contexts.complete(tickets));
+            let from = self.next[index];
+            let to = batches.last().and_then(Batch::end_offset).unwrap_or(from);
+            self.next[index] = to;
+            Share { index, from, to, batches }
+        });
+        shares.collect()
+    }
+
+    /// Where the partition stands: behind markers that follow what was handed over.
+    pub(super) fn place(&mut self, index: usize) -> u64 {
+        if self.queue.is_empty(index) {
+            self.next[index] = self.source.parts[index].position;
+        }
+        self.next[index]
+    }
+}
