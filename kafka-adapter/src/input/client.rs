@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use lockgate_core::EndpointError;
 use rdkafka::config::{ClientConfig, RDKafkaLogLevel};
-use rdkafka::consumer::{BaseConsumer, Consumer, ConsumerContext};
+use rdkafka::consumer::{BaseConsumer, Consumer, ConsumerContext, RebalanceProtocol};
 use rdkafka::error::{KafkaError, RDKafkaErrorCode};
 use rdkafka::types::RDKafkaRespErr;
 use rdkafka::{ClientContext, Message, TopicPartitionList};
@@ -68,7 +68,11 @@ impl ConsumerContext for Reports {
         partitions: &mut TopicPartitionList,
     ) {
         if self.closing.load(Ordering::Acquire) {
-            if let Err(error) = client.unassign() {
+            let given_up = match client.rebalance_protocol() {
+                RebalanceProtocol::Cooperative => client.incremental_unassign(partitions),
+                _ => client.unassign(),
+            };
+            if let Err(error) = given_up {
                 debug!("giving partitions up while closing: {error}");
             }
             return;

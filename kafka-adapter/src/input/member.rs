@@ -52,6 +52,8 @@ pub(super) struct Member<'a> {
     running: bool,
     /// When the group was last asked who this member is.
     introduced: Option<Instant>,
+    /// Its id in the group when it got what is its own.
+    id: Option<Vec<u8>>,
 }
 
 enum Pending {
@@ -92,6 +94,7 @@ impl<'a> Member<'a> {
             committing: None,
             running: true,
             introduced: None,
+            id: None,
         })
     }
 
@@ -163,15 +166,29 @@ impl<'a> Member<'a> {
         }
         if let Some(commits) = self.commits.clone() {
             self.settle(commits.committed());
-            // A member that has lost its partitions never gets here: it ended above. And the library joins no
-            // other generation before a loss is answered. So this is the one in which all that is ours is ours.
             if self.introduced.is_none_or(|at| at.elapsed() >= NAP) {
                 self.introduced = Some(Instant::now());
-                if let Some(member) = native::member(self.reading.source.client()) {
-                    commits.publish(Some(member));
-                }
+                self.introduce(&commits)?;
             }
         }
+        Ok(())
+    }
+
+    /// Tells the output as whom the group knows this member.
+    ///
+    /// A loss that was told has ended the member before it gets here, and the library joins no other generation
+    /// before such a loss is answered. One that is not told (the group forgot the member, and it joined anew in
+    /// silence) shows as another id. So in what is published all that is ours is ours.
+    fn introduce(&mut self, commits: &GroupCommits) -> Result<(), EndpointError> {
+        let Some((member, id)) = native::member(self.reading.source.client()) else {
+            return Ok(());
+        };
+        if self.owned.is_empty() {
+            self.id = Some(id);
+        } else if self.id.as_ref() != Some(&id) {
+            return Err(self.superseded("the group has forgotten this member and dealt anew"));
+        }
+        commits.publish(Some(member));
         Ok(())
     }
 
@@ -260,6 +277,9 @@ impl<'a> Member<'a> {
             self.beginning.places(client, names, self.reading.shared.consumer.as_ref())?
         };
         let Some(places) = places else { return Ok(false) };
+        if self.owned.is_empty() {
+            self.id = native::member(self.reading.source.client()).map(|(_, id)| id);
+        }
         for (name, offset) in &places {
             let index = match self.reading.source.find(&name.0, name.1) {
                 Some(index) => index,

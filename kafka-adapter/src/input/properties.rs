@@ -2,7 +2,6 @@
 //!
 //! Pure, except that the client library is asked whether it knows a property. Not here: connecting.
 
-
 use lockgate_core::{EndpointError, QueueLimits};
 use rdkafka::config::ClientConfig;
 use rdkafka::error::KafkaError;

@@ -389,6 +389,10 @@ impl Source {
 impl Drop for Source {
     fn drop(&mut self) {
         self.client.context().close();
+        // A wish of the group that was not answered would keep the client from closing.
+        if let Err(error) = self.answer_revoke(None) {
+            tracing::debug!("{error}");
+        }
     }
 }
 

@@ -7,14 +7,14 @@ use rdkafka::consumer::{Consumer, ConsumerGroupMetadata};
 
 use crate::input::client::Client;
 
-/// As whom the group knows the client; `None` while it is no member of a live generation.
+/// As whom the group knows the client, and its id alone; `None` while it is no member of a live generation.
 ///
 /// Without a generation and an id the brokers would take any offsets, unchecked: such metadata never leave here.
-pub(in crate::input) fn member(client: &Client) -> Option<ConsumerGroupMetadata> {
+pub(in crate::input) fn member(client: &Client) -> Option<(ConsumerGroupMetadata, Vec<u8>)> {
     let before = identity(client)?;
     let metadata = client.group_metadata()?;
     // It may have changed between; then it is asked for again later.
-    (identity(client)? == before).then_some(metadata)
+    (identity(client)? == before).then_some((metadata, before.1))
 }
 
 /// Generation and id.
