@@ -105,7 +105,7 @@ fn soak(protocol: &str, length: Duration, seed: u64) {
                     (0..PARTITIONS)
                         .for_each(|partition| writer.add((partition + round) % PARTITIONS));
                 }
-                std::thread::sleep(Duration::from_millis(100)); // a load, not a wait
+                std::thread::sleep(Duration::from_millis(100)); // polls: nothing, so that the load is even
             }
             writer.finish()
         });

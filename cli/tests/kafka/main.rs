@@ -1,7 +1,7 @@
 //! The program between real Kafka topics: real processes, real brokers, real signals.
 //!
 //! Small here; `cargo xtask prove` runs the same with millions of records and for minutes.
-#![allow(clippy::unwrap_used, reason = "helpers of tests are tests")]
+#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests are tests")]
 
 #[path = "../end_to_end/data.rs"]
 #[allow(dead_code, reason = "not all that other tests need is needed here")]

@@ -55,7 +55,7 @@ impl InputConsumer for Desk {
 
     fn buffered(&self, amount: BufferSize) {
         if let Some(length) = self.freeze.lock().unwrap().take() {
-            std::thread::sleep(length); // not a wait: a debugger, as it were
+            std::thread::sleep(length); // polls: nothing, as in a debugger
         }
         self.hear(|said| said.protocol.buffered(amount));
     }

@@ -20,6 +20,9 @@ const PURE: &[&str] = &[
     "kafka-adapter/src/input/plan.rs",
     "kafka-adapter/src/input/position.rs",
     "kafka-adapter/src/input/queue.rs",
+    "kafka-adapter/src/output/offsets.rs",
+    "kafka-adapter/src/output/position.rs",
+    "kafka-adapter/src/output/route.rs",
 ];
 
 /// What no pure code may name.
