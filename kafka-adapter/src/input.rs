@@ -1,10 +1,11 @@
-//! Kafka topics as an input: assigned partitions, read for ever or to their end.
+//! Kafka topics as an input: assigned partitions, read for ever or to their end, or what a consumer group deals out.
 //!
 //! [`KafkaInput`] opens a reader with a thread of its own. The parts, from the pure to those that touch the
 //! client library: `position` is what is stored, `plan` holds it against the log, `queue` keeps what was read;
-//! `properties` and `client` make clients, `ask` and `start` turn every place into a number, `native` takes
-//! messages from the client, `source` copies them into batches, `replay` reads journaled steps again, `live`
-//! reads on, `watch` looks for new partitions, `reader` drives.
+//! `properties` and `client` make clients, `topics`, `ask` and `start` turn every place into a number, `native` takes
+//! messages from the client, `source` copies them into batches, `replay` reads journaled steps again, `reading`
+//! is what goes on then: by `live` for assigned partitions, with `watch` looking for new ones, and by `member` in a
+//! group, with `begin` saying where partitions begin. `reader` opens and drives.
 
 mod ask;
 mod begin;
@@ -36,10 +37,10 @@ pub(crate) use properties::refused;
 use crate::config::{KafkaInputConfig, ReadMode};
 use crate::group::GroupCommits;
 
-/// Kafka topics as an input. Keeps every level of fault tolerance.
+/// Kafka topics as an input.
 ///
-/// Positions are kept by whoever opens it, never by the brokers: nothing is committed, and no consumer group is
-/// joined.
+/// With assigned partitions it keeps every level of fault tolerance, and positions are kept by whoever opens it. As
+/// the member of a consumer group it keeps at-least-once at most, and the group's committed offsets are what counts.
 #[derive(Clone, Debug)]
 pub struct KafkaInput {
     config: KafkaInputConfig,

@@ -1,4 +1,4 @@
-//! What the client library can do and its safe crate does not offer: the only unsafe code.
+//! What the client library can do for a reader and its safe crate does not offer.
 #![allow(
     unsafe_code,
     reason = "the batch call reads twice as many records per second as the safe interface, which has no topic \
