@@ -153,17 +153,20 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let name = arguments.name.clone();
     match arguments.verb {
         Verb::Start { brokers, only: None } => return start(Wanted { name, brokers }),
-        Verb::Topic { .. } if given(name.as_deref()).is_some() => {
-            bail!("{GIVEN} names a broker that is not ours: make the topic with its own tools")
-        }
         Verb::Status => return status(name),
         _ => {}
     }
-    if given(name.as_deref()).is_some() {
+    let given = given(name.as_deref());
+    let cluster = Cluster::named(name)?;
+    // What `start` printed may have been exported.
+    let is_ours = |given: &String| cluster.bootstrap().is_ok_and(|ours| ours == *given);
+    if given.as_ref().is_some_and(|given| !is_ours(given)) {
+        if let Verb::Topic { topic, .. } = &arguments.verb {
+            bail!("{GIVEN} names a broker that is not ours: make {topic} with its own tools");
+        }
         println!("{GIVEN} names a broker that is not ours: nothing done");
         return Ok(());
     }
-    let cluster = Cluster::named(name)?;
     match &arguments.verb {
         Verb::Start { only, .. } => cluster.start_again(Nodes::from(*only)),
         Verb::Stop { only } => cluster.stop(Nodes::from(*only)),

@@ -123,15 +123,17 @@ impl Cluster {
         Ok(())
     }
 
-    /// Makes a topic, unless it exists, with a copy on every broker.
+    /// Makes a topic, unless it exists, with a copy on every broker, and waits until the brokers know it.
     pub(super) fn make_topic(&self, topic: &str, partitions: u32) -> Result<()> {
         let state = self.existing()?;
-        let mut command = engine::of(state.mode).topics_tool(&self.folder, &state);
-        command
-            .args(["--bootstrap-server", &state.bootstrap(), "--create", "--if-not-exists"])
-            .args(["--topic", topic, "--partitions", &partitions.to_string()])
-            .args(["--replication-factor", &state.nodes.len().to_string()]);
-        let output = command.output().context("cannot start Kafka's tool for topics")?;
+        let tool = |arguments: &[&str]| {
+            let mut command = engine::of(state.mode).topics_tool(&self.folder, &state);
+            command.args(["--bootstrap-server", &state.bootstrap(), "--topic", topic]);
+            command.args(arguments).output().context("cannot start Kafka's tool for topics")
+        };
+        let (partitions, copies) = (partitions.to_string(), state.nodes.len().to_string());
+        let numbers = ["--partitions", &partitions, "--replication-factor", &copies];
+        let output = tool(&[&["--create", "--if-not-exists"][..], &numbers[..]].concat())?;
         ensure!(
             output.status.success(),
             "topic {topic} cannot be made (is the broker running? `{}`):\n{}{}",
@@ -139,6 +141,10 @@ impl Cluster {
             String::from_utf8_lossy(&output.stdout),
             String::from_utf8_lossy(&output.stderr),
         );
+        let begun = Instant::now();
+        while !tool(&["--describe"])?.status.success() {
+            ensure!(begun.elapsed() < READY_WITHIN, "topic {topic} was made and is not known yet");
+        }
         Ok(())
     }
 
