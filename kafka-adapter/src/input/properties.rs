@@ -82,7 +82,7 @@ pub(super) fn base(config: &KafkaInputConfig) -> ClientConfig {
 
 /// What the reading client of `partitions` partitions is made with.
 ///
-/// The client prefetches for each partition apart, so each gets its part of the budget. What it holds is
+/// The client prefetches for each partition apart, so each gets its part of half the budget. What it holds is
 /// overshot by one response at most. Small queues are the faster ones.
 pub(super) fn reading(
     config: &KafkaInputConfig,
@@ -90,7 +90,7 @@ pub(super) fn reading(
     partitions: usize,
 ) -> ClientConfig {
     let partitions = partitions.max(1) as u64;
-    let kbytes = (limits.max_queued_bytes / 1024 / partitions).clamp(16, 4096);
+    let kbytes = (limits.max_queued_bytes / 2 / 1024 / partitions).clamp(16, 4096);
     let records = (limits.max_queued_records / partitions).clamp(200, 20_000);
     let derived = [
         ("queued.max.messages.kbytes", kbytes.to_string()),
@@ -194,7 +194,7 @@ mod tests {
             let client = reading(config, LIMITS, partitions);
             client.get("queued.max.messages.kbytes").map(str::to_owned)
         };
-        assert_eq!(value(&config(&[]), 64).as_deref(), Some("1024"));
+        assert_eq!(value(&config(&[]), 64).as_deref(), Some("512"));
         assert_eq!(value(&config(&[]), 1).as_deref(), Some("4096"));
         assert_eq!(value(&config(&[]), 5000).as_deref(), Some("16"));
         let given = config(&[("queued.max.messages.kbytes", "7")]);
