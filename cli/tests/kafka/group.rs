@@ -28,7 +28,7 @@ impl Member {
             "name: soak\ncheckpoint_interval: 1s\n\
              inputs:\n  in:\n    kafka:\n      brokers: \"{servers}\"\n      topic: {from}\n\
              \x20     mode: group\n      group: {from}\n      group_protocol: {protocol}\n\
-             \x20     properties: {{{session}\"max.poll.interval.ms\": 10000}}\n\
+             \x20     properties: {{{session}}}\n\
              outputs:\n  out:\n    kafka: {{brokers: \"{servers}\", topic: {to}, partition: kept}}\n",
             servers = shared(),
             from = from.name,
@@ -36,7 +36,8 @@ impl Member {
             session = if protocol == "consumer" {
                 String::new()
             } else {
-                format!("\"session.timeout.ms\": {}, ", SESSION.as_millis())
+                let session = SESSION.as_millis();
+                format!("\"session.timeout.ms\": {session}, \"max.poll.interval.ms\": 10000")
             },
         );
         Self { site: Site::new(&pipeline), running: None, frozen_until: None }
@@ -89,6 +90,14 @@ impl Member {
     }
 }
 
+struct Ends<'a>(&'a AtomicBool);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
 fn soak(protocol: &str, length: Duration, seed: u64) {
     let from = Topic::new(&shared(), "soak-from", PARTITIONS, 1);
     let to = Topic::new(&shared(), "soak-to", PARTITIONS, 1);
@@ -109,6 +118,8 @@ fn soak(protocol: &str, length: Duration, seed: u64) {
             }
             writer.finish()
         });
+        // Also when the test fails: the load would never end.
+        let load_ends = Ends(&over);
         let end = Instant::now() + length;
         while Instant::now() < end {
             let next = Instant::now() + Duration::from_millis(300 + random.below(1500));
@@ -129,7 +140,7 @@ fn soak(protocol: &str, length: Duration, seed: u64) {
                 *happened.entry(members[chosen].suffer(&mut random)).or_default() += 1;
             }
         }
-        over.store(true, Ordering::Relaxed);
+        drop(load_ends);
         load.join().unwrap()
     });
     for member in &mut members {
