@@ -67,8 +67,8 @@ fn kills_do_not_show_from_a_topic_to_a_file() {
     let from = Topic::new(&shared(), "kf-from", PARTITIONS, 1).filled(records() / 6);
     let site =
         Site::new(&pipeline(&kafka_input(&from), "{file: {path: out/all.jsonl, format: json}}"));
-    // A record takes about 250 bytes of JSON.
-    run_with_kills(&site, records() * 250, || site.size("out"), 2);
+    // A record takes more than 200 bytes of JSON.
+    run_with_kills(&site, records() * 200, || site.size("out"), 2);
     let (mut check, mut offsets) = (Check::default(), [None; PARTITIONS as usize]);
     for line in BufReader::new(fs::File::open(site.path("out/all.jsonl")).unwrap()).split(b'\n') {
         let (partition, offset, row) = Row::of_json(&line.unwrap());
