@@ -15,12 +15,16 @@ use crate::sequence::Event;
 pub(crate) struct PolicyCounts(Mutex<BTreeMap<&'static str, u64>>);
 
 impl PolicyCounts {
-    /// Counts once more; how often it was.
-    fn add(&self, policy: &'static str) -> u64 {
+    /// Counts a policy once more. The first times `log` gets the text, then once that there is more of the same.
+    fn add(&self, policy: &'static str, text: &str, log: impl Fn(&str)) {
         let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let count = counts.entry(policy).or_insert(0);
         *count += 1;
-        *count
+        match *count {
+            ..=LOGGED => log(text),
+            n if n == LOGGED + 1 => log("more of the same is only counted"),
+            _ => {}
+        }
     }
 
     pub(crate) fn now(&self) -> BTreeMap<&'static str, u64> {
@@ -85,13 +89,8 @@ impl InputConsumer for Consumer {
     }
 
     fn policy_applied(&self, policy: &'static str, text: String) {
-        match self.policies.add(policy) {
-            ..=LOGGED => tracing::warn!(input = self.name, policy, "{text}"),
-            n if n == LOGGED + 1 => {
-                tracing::warn!(input = self.name, policy, "more of the same is only counted");
-            }
-            _ => {}
-        }
+        let log = |text: &str| tracing::warn!(input = self.name, policy, "{text}");
+        self.policies.add(policy, &text, log);
     }
 }
 
@@ -119,12 +118,7 @@ impl OutputReporter for Reporter {
     }
 
     fn policy_applied(&self, policy: &'static str, text: String) {
-        match self.policies.add(policy) {
-            ..=LOGGED => tracing::warn!(output = self.name, policy, "{text}"),
-            n if n == LOGGED + 1 => {
-                tracing::warn!(output = self.name, policy, "more of the same is only counted");
-            }
-            _ => {}
-        }
+        let log = |text: &str| tracing::warn!(output = self.name, policy, "{text}");
+        self.policies.add(policy, &text, log);
     }
 }

@@ -1,5 +1,7 @@
 //! What is done with a step: the circuit between inputs and outputs.
 
+use std::sync::Arc;
+
 use serde_json::Value as JsonValue;
 
 use crate::batch::{Batch, count};
@@ -29,7 +31,7 @@ pub struct Part {
     /// The records, in order.
     pub batches: Vec<Batch>,
     /// Where the input stands after them, as its reader says it; `None` at a barrier.
-    pub seek: Option<JsonValue>,
+    pub seek: Option<Arc<JsonValue>>,
 }
 
 /// What a circuit sends to the outputs in one step.
@@ -115,8 +117,6 @@ impl Circuit for PassThrough {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
     use super::*;
     use crate::batch::{BatchBuilder, NewRecord};
     use crate::record::Partition;

@@ -71,7 +71,7 @@ pub struct InputPosition {
     /// The input's place in the pipeline, from 0.
     pub input: usize,
     /// As the reader gave it; `None` at a barrier.
-    pub seek: Option<JsonValue>,
+    pub seek: Option<Arc<JsonValue>>,
 }
 
 /// Where an output reports to. Calls do not block.

@@ -1,6 +1,7 @@
 //! What the machine knows about one input.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
 use lockgate_core::{FaultTolerance, QueueLimits, ReaderProtocol};
@@ -20,7 +21,8 @@ pub enum PauseReason {
 #[derive(Clone, Debug)]
 pub(super) struct Input {
     pub(super) protocol: ReaderProtocol,
-    pub(super) seek: Option<JsonValue>,
+    /// Where its reader stands; shared with the steps, because it may be large.
+    pub(super) seek: Option<Arc<JsonValue>>,
     pub(super) pauses: BTreeSet<PauseReason>,
     /// Whether it has ever stood at a barrier.
     pub(super) has_barriers: bool,
@@ -36,7 +38,7 @@ impl Input {
     pub(super) fn new(input: SequenceInput, level: FaultTolerance) -> Self {
         Self {
             protocol: ReaderProtocol::new(input.name, level, input.limits),
-            seek: input.seek,
+            seek: input.seek.map(Arc::new),
             pauses: BTreeSet::new(),
             has_barriers: false,
             stopped: false,

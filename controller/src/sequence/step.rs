@@ -1,11 +1,13 @@
 //! How a step comes to be: whom to ask, when, and what exists when all have answered.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use lockgate_core::{
     Batch, FaultTolerance, InputReaderCommand, Part, PartDigest, ReaderState, Resume, Step,
 };
+use serde_json::Value as JsonValue;
 
 use super::ending::Ending;
 use super::flight::Proof;
@@ -195,9 +197,10 @@ impl Sequence {
         let mut bytes = 0;
         for (input, (batches, resume)) in forming.parts {
             bytes += batches.iter().map(Batch::bytes).sum::<u64>();
-            let mut seek = resume.as_ref().and_then(Resume::seek).cloned();
+            let mut seek = None;
             if let Some(resume) = resume {
-                self.take_position(now, input, &resume);
+                seek = resume.seek().cloned().map(Arc::new);
+                self.take_position(now, input, seek.clone());
                 if let (true, Resume::Replay { seek, replay }) = (journals, resume) {
                     let digest = PartDigest::default();
                     to_journal.push(JournalPart { input, seek, replay, digest });
@@ -205,19 +208,15 @@ impl Sequence {
             }
             if let Some(step) = &forming.journaled {
                 let part = step.parts.iter().find(|part| part.input == input);
-                seek = part.map(|part| part.seek.clone());
+                seek = part.map(|part| Arc::new(part.seek.clone()));
+                if !self.has(SequenceFault::ReplayedPositionLost) {
+                    self.inputs[input].seek.clone_from(&seek);
+                }
             }
             parts.push(Part { input, batches, seek });
         }
         let proof = match forming.journaled {
-            Some(step) => {
-                for part in &step.parts {
-                    if !self.has(SequenceFault::ReplayedPositionLost) {
-                        self.inputs[part.input].seek = Some(part.seek.clone());
-                    }
-                }
-                Proof::Compare(step.parts)
-            }
+            Some(step) => Proof::Compare(step.parts),
             None if journals => Proof::Journal(to_journal),
             None => Proof::Given,
         };
@@ -230,13 +229,14 @@ impl Sequence {
         true
     }
 
-    pub(super) fn take_position(&mut self, now: Duration, input: usize, resume: &Resume) {
+    /// The reader stands at `seek` after its part, or at a barrier.
+    fn take_position(&mut self, now: Duration, input: usize, seek: Option<Arc<JsonValue>>) {
         if self.barriers.contains(&input) {
             self.staying_since = now;
         }
-        if let Some(seek) = resume.seek() {
+        if seek.is_some() {
             self.barriers.remove(&input);
-            self.inputs[input].seek = Some(seek.clone());
+            self.inputs[input].seek = seek;
         } else if self.settings.level > FaultTolerance::None {
             self.barriers.insert(input);
             self.inputs[input].has_barriers = true;

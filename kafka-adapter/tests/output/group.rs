@@ -1,5 +1,6 @@
 //! Offsets of a consumer group that travel with the records.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use lockgate_core::{EndpointError, InputPosition, Output};
@@ -30,7 +31,7 @@ impl Reader {
     fn seek(&self, turn: u64, offset: u64) -> [InputPosition; 1] {
         let topics = json!({ self.topic.name.as_str(): { "0": offset } });
         let seek = json!({"version": 1, "group": self.group, "turn": turn, "topics": topics});
-        [InputPosition { input: 0, seek: Some(seek) }]
+        [InputPosition { input: 0, seek: Some(Arc::new(seek)) }]
     }
 
     fn publish(&self, commits: &GroupCommits) {
