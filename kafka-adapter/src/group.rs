@@ -13,7 +13,7 @@ use rdkafka::consumer::ConsumerGroupMetadata;
 use serde::{Deserialize, Serialize};
 use serde_json::Value as JsonValue;
 
-use crate::input::Waker;
+use crate::client::Waker;
 
 /// Joins the reader of a group with the one output that commits the group's offsets.
 #[derive(Clone, Default)]
@@ -67,8 +67,8 @@ impl std::fmt::Debug for GroupCommits {
 
 const VERSION: u32 = 1;
 
-/// The position of a group's reader after a hand-over: for each partition that it owns, where another member
-/// would go on.
+/// The position of a group's reader after a hand-over: for each partition of which it had records, where another
+/// member would go on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct GroupSeek {

@@ -2,14 +2,13 @@
 //!
 //! [`KafkaInput`] opens a reader with a thread of its own. The parts, from the pure to those that touch the
 //! client library: `position` is what is stored, `plan` holds it against the log, `queue` keeps what was read;
-//! `properties` and `client` make clients, `topics`, `ask` and `start` turn every place into a number, `native` takes
+//! `properties` says what clients are made with, `topics`, `ask` and `start` turn every place into a number, `native` takes
 //! messages from the client, `source` copies them into batches, `replay` reads journaled steps again, `reading`
 //! is what goes on then: by `live` for assigned partitions, with `watch` looking for new ones, and by `member` in a
 //! group, with `begin` saying where partitions begin. `reader` opens and drives.
 
 mod ask;
 mod begin;
-mod client;
 mod live;
 mod member;
 mod native;
@@ -30,9 +29,6 @@ use std::time::Duration;
 
 use lockgate_core::{EndpointError, FaultTolerance, InputConsumer, InputEndpoint, InputReader};
 use serde_json::Value as JsonValue;
-
-pub(crate) use client::{Client, Reports, Waker, create};
-pub(crate) use properties::refused;
 
 use crate::config::{KafkaInputConfig, ReadMode};
 use crate::group::GroupCommits;

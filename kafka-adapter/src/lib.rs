@@ -1,9 +1,14 @@
 //! Kafka topics as inputs and outputs of lockgate.
+//!
+//! `config` is what they are told, `client` and `properties` are what their clients have in common, `group` joins the
+//! reader of a consumer group with the output that commits its offsets.
 
+mod client;
 mod config;
 mod group;
 mod input;
 mod output;
+mod properties;
 
 pub use config::{
     GroupConfig, GroupProtocol, KafkaInputConfig, KafkaOutputConfig, Kept, OnGone, OnRefused,

@@ -10,8 +10,8 @@ use rdkafka::error::{KafkaError, RDKafkaErrorCode as Code};
 use rdkafka::{Offset, TopicPartitionList};
 use tracing::warn;
 
-use super::client::{self, Client};
 use super::native::topic_id;
+use crate::client::{self, Client, Name};
 
 /// Longest that one request may take.
 const REQUEST: Duration = Duration::from_secs(5);
@@ -39,9 +39,6 @@ pub(super) enum Place {
     /// The first record with this timestamp or a later one, in milliseconds since the Unix epoch.
     Time(i64),
 }
-
-/// A partition of a topic.
-pub(super) type Name = (String, u32);
 
 impl Questions<'_> {
     /// The numbers of the partitions of a topic, rising.

@@ -12,11 +12,13 @@ use rdkafka::consumer::{CommitMode, Consumer};
 use rdkafka::error::KafkaError;
 use rdkafka::{Offset, TopicPartitionList};
 
-use super::ask::{Name, Place, Questions};
-use super::client::Client;
-use super::plan::{Log, Policies, misfit};
+use super::ask::{Place, Questions};
+use super::plan::{Log, Policies, within};
 use super::start::first;
-use crate::config::{KafkaInputConfig, OnGone, TopicSelection};
+use super::topics::whole;
+use crate::client::Name;
+use crate::client::{self, Client};
+use crate::config::{KafkaInputConfig, TopicSelection};
 
 /// One attempt to ask for committed offsets; those of a transaction under way are waited for.
 const COMMITTED: Duration = Duration::from_secs(2);
@@ -115,29 +117,14 @@ impl Beginning {
         consumer: &dyn InputConsumer,
     ) -> Result<Places, Failed> {
         let names: Vec<Name> = places.keys().cloned().collect();
-        let policies = Policies::of(&self.config);
+        let (policies, mut applied) = (Policies::of(&self.config), Vec::new());
         for (name, log) in logs(questions, &names)? {
             let Some(offset) = places.get_mut(&name) else { continue };
-            let Some(text) = misfit(&name.0, name.1, *offset, log) else { continue };
-            let (policy, counter) = if *offset < log.first {
-                (policies.expired, "expired_continued")
-            } else {
-                (policies.truncated, "truncated_continued")
-            };
-            if policy == OnGone::Refuse {
-                return Err(EndpointError::Data(text).into());
-            }
-            consumer.policy_applied(counter, text);
-            *offset = (*offset).clamp(log.first, log.end);
+            *offset = within(&name.0, name.1, *offset, log, policies, &mut applied)?;
         }
+        applied.into_iter().for_each(|(policy, text)| consumer.policy_applied(policy, text));
         Ok(places)
     }
-}
-
-/// As the library understands it: the whole name has to match.
-fn whole(pattern: &str) -> String {
-    let bare = pattern.strip_prefix('^').unwrap_or(pattern);
-    format!("^({bare})$")
 }
 
 fn logs(questions: &Questions<'_>, names: &[Name]) -> Result<BTreeMap<Name, Log>, Failed> {
@@ -171,11 +158,8 @@ fn committed(member: &Client, names: &[Name]) -> Result<Places, Failed> {
 }
 
 fn commit(member: &Client, places: &Places) -> Result<(), Failed> {
-    let mut list = TopicPartitionList::new();
-    for ((topic, number), offset) in places {
-        let offset = Offset::Offset(i64::try_from(*offset).unwrap_or(i64::MAX));
-        list.add_partition_offset(topic, i32::try_from(*number).unwrap_or(-1), offset)?;
-    }
+    let named = places.iter().map(|((topic, number), offset)| (topic.as_str(), *number, *offset));
+    let list = client::offsets(named)?;
     Ok(member.commit(&list, CommitMode::Sync)?)
 }
 
@@ -198,16 +182,5 @@ impl From<EndpointError> for Failed {
             EndpointError::Unavailable { what, source } => Self::Now(format!("{what}: {source}")),
             error => Self::For(error),
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_pattern_is_for_whole_names() {
-        assert_eq!(whole("^orders.*"), "^(orders.*)$");
-        assert_eq!(whole("^a|b"), "^(a|b)$");
     }
 }

@@ -3,20 +3,20 @@
 //! Not here: replays, and what it has in common with the member of a group ([`Reading`]).
 
 use std::collections::BTreeMap;
-use std::sync::mpsc::{Receiver, TryRecvError};
+use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
-use lockgate_core::{EndpointError, FaultTolerance, InputReaderCommand as Command, Resume, count};
+use lockgate_core::{EndpointError, FaultTolerance, Resume, count};
 use serde_json::Value as JsonValue;
 
-use super::ask::Name;
 use super::native::Commits;
 use super::plan::{lost_while_running, recreated};
 use super::position::{Range, Seek, ranges_to_msgpack};
 use super::reader::{Order, Shared};
-use super::reading::Reading;
+use super::reading::{Next, Reading};
 use super::source::Source;
 use super::watch::{Found, Watch};
+use crate::client::Name;
 
 /// Looks around at least so often, also when nothing wakes the thread.
 const NAP: Duration = Duration::from_millis(500);
@@ -27,7 +27,6 @@ pub(super) struct Live<'a> {
     ids: BTreeMap<String, String>,
     /// For tools that look at the offsets of a group.
     commits: Option<Commits>,
-    running: bool,
     ended: bool,
 }
 
@@ -55,29 +54,21 @@ impl<'a> Live<'a> {
         reading.source.read_from(&to_read)?;
         let shows = shared.has_offsets_group;
         let commits = shows.then(|| reading.source.commits()).transpose()?;
-        Ok(Self { reading, ids: seek.ids.clone(), commits, running: true, ended: false })
+        Ok(Self { reading, ids: seek.ids.clone(), commits, ended: false })
     }
 
     /// Until `Disconnect`.
     pub(super) fn run(mut self, orders: &Receiver<Order>) -> Result<(), EndpointError> {
         loop {
-            match orders.try_recv() {
-                Ok(Order::Command(Command::Extend)) => self.running = true,
-                Ok(Order::Command(Command::Pause)) => self.running = false,
-                Ok(Order::Command(Command::Queue { .. })) => self.hand_over(),
-                Ok(Order::Command(Command::Disconnect)) | Err(TryRecvError::Disconnected) => {
-                    return Ok(());
-                }
-                Ok(Order::Command(Command::Replay { .. })) => {
-                    let what = "a Kafka input that is running was sent Replay";
-                    return Err(EndpointError::Bug(what.into()));
-                }
-                Ok(Order::Checkpointed(seek)) => self.tell_group(&seek)?,
-                Err(TryRecvError::Empty) => {
+            match self.reading.next(orders)? {
+                Next::HandOver => self.hand_over(),
+                Next::Checkpointed(seek) => self.tell_group(&seek)?,
+                Next::End => return Ok(()),
+                Next::Work => {
                     self.listen()?;
                     self.take_in_changes()?;
                     self.reading.turn();
-                    if !self.running || self.ended || !self.read()? {
+                    if !self.reading.running || self.ended || !self.read()? {
                         std::thread::park_timeout(NAP);
                     }
                 }

@@ -6,20 +6,18 @@
 //! a checkpoint covers: then the offsets are committed here.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::mpsc::{Receiver, TryRecvError};
+use std::sync::mpsc::Receiver;
 use std::time::{Duration, Instant};
 
-use lockgate_core::{
-    BufferSize, EndpointError, FaultTolerance, InputReaderCommand as Command, Resume,
-};
+use lockgate_core::{BufferSize, EndpointError, FaultTolerance, Resume};
 
-use super::ask::Name;
 use super::begin::Beginning;
-use super::client::Rebalance;
 use super::native::{self, Commits};
 use super::reader::{Order, Shared};
-use super::reading::Reading;
+use super::reading::{Next, Reading};
 use super::source::Source;
+use crate::client::Name;
+use crate::client::Rebalance;
 use crate::group::{GroupCommits, GroupSeek};
 
 /// Looks around at least so often: a frozen process must find out soon what it has lost.
@@ -49,7 +47,6 @@ pub(super) struct Member<'a> {
     committer: Commits,
     /// Those that are being committed.
     committing: Option<BTreeMap<usize, u64>>,
-    running: bool,
     /// When the group was last asked who this member is.
     introduced: Option<Instant>,
     /// Its id in the group when it got what is its own.
@@ -92,7 +89,6 @@ impl<'a> Member<'a> {
             to_commit: BTreeMap::new(),
             committer,
             committing: None,
-            running: true,
             introduced: None,
             id: None,
         })
@@ -115,29 +111,21 @@ impl<'a> Member<'a> {
         loop {
             // Before any command: what was lost while the process was frozen must not be handed over.
             self.listen()?;
-            match orders.try_recv() {
-                Ok(Order::Command(Command::Extend)) => self.running = true,
-                Ok(Order::Command(Command::Pause)) => self.running = false,
-                Ok(Order::Command(Command::Queue { .. })) => self.hand_over(),
-                Ok(Order::Command(Command::Disconnect)) | Err(TryRecvError::Disconnected) => {
-                    return Ok(());
-                }
-                Ok(Order::Command(Command::Replay { .. })) => {
-                    let what = "the member of a group was sent Replay";
-                    return Err(EndpointError::Bug(what.into()));
-                }
-                Ok(Order::Checkpointed(seek)) => {
+            match self.reading.next(orders)? {
+                Next::HandOver => self.hand_over(),
+                Next::Checkpointed(seek) => {
                     let seek = GroupSeek::from_json(&seek)?;
                     if self.commits.is_none() {
                         self.settle(seek.turn);
                     }
                 }
-                Err(TryRecvError::Empty) => {
+                Next::End => return Ok(()),
+                Next::Work => {
                     self.commit_later();
                     self.fulfil()?;
                     self.reading.turn();
                     self.reading.source.put_right()?;
-                    if !self.running || !self.reading.read()? {
+                    if !self.reading.running || !self.reading.read()? {
                         std::thread::park_timeout(NAP);
                     }
                 }
@@ -149,8 +137,10 @@ impl<'a> Member<'a> {
     fn listen(&mut self) -> Result<(), EndpointError> {
         let consumer = self.reading.shared.consumer.as_ref();
         self.wishes.extend(self.reading.source.listen(consumer)?);
-        while let Some(result) = self.committer.ended() {
-            let sent = self.committing.take().unwrap_or_default();
+        if self.committing.is_some()
+            && let Some(result) = self.committer.ended()
+        {
+            let sent = std::mem::take(&mut self.committing).unwrap_or_default();
             if let Err(error) = result {
                 // What is still ours is tried again with what comes next.
                 tracing::info!(group = self.group, "offsets were not committed: {error}");

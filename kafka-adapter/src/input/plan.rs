@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use lockgate_core::EndpointError;
 
-use super::ask::Name;
 use super::position::Seek;
+use crate::client::Name;
 use crate::config::{KafkaInputConfig, OnGone};
 
 /// What the log of a partition holds: the offsets from `first` up to, not including, `end`.
@@ -53,24 +53,43 @@ pub(super) fn lost_while_running(policy: OnGone, text: String) -> EndpointError 
 /// A policy that was applied, and a text that says to what.
 pub(super) type Applied = (&'static str, String);
 
-/// Decides about what does not fit: refused, or counted and gone on with.
-struct Ruling<'a>(&'a mut Vec<Applied>);
-
-impl Ruling<'_> {
-    fn on(
-        &mut self,
-        policy: OnGone,
-        name: &'static str,
-        text: String,
-    ) -> Result<(), EndpointError> {
-        match policy {
-            OnGone::Refuse => Err(EndpointError::Data(text)),
-            OnGone::Continue => {
-                self.0.push((name, text));
-                Ok(())
-            }
+/// Refuses what does not fit, or writes down under which name it is counted and gone on with.
+fn rule(
+    policy: OnGone,
+    name: &'static str,
+    text: String,
+    applied: &mut Vec<Applied>,
+) -> Result<(), EndpointError> {
+    match policy {
+        OnGone::Refuse => Err(EndpointError::Data(text)),
+        OnGone::Continue => {
+            applied.push((name, text));
+            Ok(())
         }
     }
+}
+
+/// The offset `wanted`, if it is in the log; else where a policy says to go on, which is written down in `applied`.
+///
+/// # Errors
+/// If it is not in the log, and no policy says how to go on.
+pub(super) fn within(
+    topic: &str,
+    partition: u32,
+    wanted: u64,
+    log: Log,
+    policies: Policies,
+    applied: &mut Vec<Applied>,
+) -> Result<u64, EndpointError> {
+    if let Some(text) = misfit(topic, partition, wanted, log) {
+        let (policy, name) = if wanted < log.first {
+            (policies.expired, "expired_continued")
+        } else {
+            (policies.truncated, "truncated_continued")
+        };
+        rule(policy, name, text, applied)?;
+    }
+    Ok(wanted.clamp(log.first, log.end))
 }
 
 /// A stored position held against the log and completed: partitions that it does not name appeared later and are
@@ -85,13 +104,12 @@ pub(super) fn resumed(
     policies: Policies,
 ) -> Result<(Seek, Vec<Applied>), EndpointError> {
     let mut applied = Vec::new();
-    let mut ruling = Ruling(&mut applied);
     let mut made_anew = BTreeSet::new();
     for (topic, id) in &stored.ids {
         match ids.get(topic) {
             Some(Some(now)) if now != id => {
                 let text = recreated(topic, id, now);
-                ruling.on(policies.recreated, "recreated_continued", text)?;
+                rule(policies.recreated, "recreated_continued", text, &mut applied)?;
                 made_anew.insert(topic.as_str());
             }
             Some(None) => {
@@ -109,7 +127,7 @@ pub(super) fn resumed(
                 "the stored position is at offset {offset} of {topic}[{partition}], which is not among the \
                  partitions that are read: it was deleted, or the configuration no longer names it"
             );
-            ruling.on(policies.vanished, "vanished_continued", text)?;
+            rule(policies.vanished, "vanished_continued", text, &mut applied)?;
         }
     }
     let mut seek = Seek::default();
@@ -120,15 +138,10 @@ pub(super) fn resumed(
             seek.set(topic, *partition, log.first);
             continue;
         };
-        let offset = wanted.clamp(log.first, log.end);
-        if let Some(text) = misfit(topic, *partition, wanted, *log) {
-            let (policy, name) = if wanted < log.first {
-                (policies.expired, "expired_continued")
-            } else {
-                (policies.truncated, "truncated_continued")
-            };
-            ruling.on(policy, name, text)?;
-        } else if let Some(epoch) = stored.epoch(topic, *partition) {
+        let offset = within(topic, *partition, wanted, *log, policies, &mut applied)?;
+        if offset == wanted
+            && let Some(epoch) = stored.epoch(topic, *partition)
+        {
             seek.set_epoch(topic, *partition, epoch);
         }
         seek.set(topic, *partition, offset);
@@ -166,7 +179,7 @@ fn check(topic: &str, partition: u32, wanted: u64, log: Log) -> Result<(), Endpo
 }
 
 /// Why an offset is not in the log; `None` if it is.
-pub(super) fn misfit(topic: &str, partition: u32, wanted: u64, log: Log) -> Option<String> {
+fn misfit(topic: &str, partition: u32, wanted: u64, log: Log) -> Option<String> {
     let Log { first, end } = log;
     let why = if wanted < first {
         let lost = first - wanted;

@@ -4,12 +4,12 @@
 
 use lockgate_core::{EndpointError, QueueLimits};
 use rdkafka::config::ClientConfig;
-use rdkafka::error::KafkaError;
 
-use crate::config::{GroupConfig, GroupProtocol, KafkaInputConfig, ReadMode, is_secret};
+use crate::config::{GroupConfig, GroupProtocol, KafkaInputConfig, ReadMode};
+use crate::properties::refuse_set;
 
 /// What a user may not set, and why.
-const FORBIDDEN: [(&str, &str); 8] = [
+const FORBIDDEN: [(&str, &str); 12] = [
     ("bootstrap.servers", "it is set by `brokers`"),
     ("metadata.broker.list", "it is set by `brokers`"),
     ("enable.auto.commit", "positions are kept in checkpoints, or with what is written"),
@@ -18,36 +18,22 @@ const FORBIDDEN: [(&str, &str); 8] = [
     ("enable.partition.eof", "the end of a partition is found by it"),
     ("allow.auto.create.topics", "a misspelled topic would be created instead of reported"),
     ("statistics.interval.ms", "nobody would read the statistics"),
+    ("group.id", "it is set by `group`"),
+    ("group.instance.id", "it is set by `group_instance_id`"),
+    ("group.protocol", "it is set by `group_protocol`"),
+    ("partition.assignment.strategy", "it is set by `group_protocol`"),
 ];
 
-/// What belongs to the membership of a group.
-const OF_GROUP: [(&str, &str); 4] = [
-    ("group.id", "group"),
-    ("group.instance.id", "group_instance_id"),
-    ("group.protocol", "group_protocol"),
-    ("partition.assignment.strategy", "group_protocol"),
-];
+/// What a member may not set where the brokers deal the partitions, and why.
+const SET_BY_BROKERS: [(&str, &str); 1] =
+    [("session.timeout.ms", "the brokers set it where they deal the partitions")];
 
 /// Refuses what may not be set.
 pub(super) fn check(config: &KafkaInputConfig) -> Result<(), EndpointError> {
     let properties = &config.properties;
-    let refuse = |name: &str, why: &str| {
-        Err(EndpointError::Configuration(format!("properties: `{name}` cannot be set: {why}")))
-    };
-    for (name, why) in FORBIDDEN {
-        if properties.contains_key(name) {
-            return refuse(name, why);
-        }
-    }
-    for (name, key) in OF_GROUP {
-        if properties.contains_key(name) {
-            return refuse(name, &format!("it is set by `{key}`"));
-        }
-    }
-    if let ReadMode::Group(GroupConfig { protocol: GroupProtocol::Consumer, .. }) = config.mode
-        && properties.contains_key("session.timeout.ms")
-    {
-        return refuse("session.timeout.ms", "the brokers set it where they deal the partitions");
+    refuse_set(properties, &FORBIDDEN)?;
+    if let ReadMode::Group(GroupConfig { protocol: GroupProtocol::Consumer, .. }) = config.mode {
+        refuse_set(properties, &SET_BY_BROKERS)?;
     }
     let level = properties.get("isolation.level").map(String::as_str);
     if let Some(other) =
@@ -136,22 +122,11 @@ pub(super) fn reading(
     client
 }
 
-/// Why no client could be made, without values that may be secret.
-pub(crate) fn refused(error: KafkaError) -> EndpointError {
-    EndpointError::Configuration(match error {
-        KafkaError::ClientConfig(_, _, name, _) if is_secret(&name) => {
-            format!("properties: the value of `{name}` is refused by the Kafka client")
-        }
-        KafkaError::ClientConfig(_, why, name, _) => format!("properties: `{name}`: {why}"),
-        KafkaError::ClientCreation(why) => format!("properties: {why}"),
-        other => format!("properties: {other}"),
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::config::TopicSelection;
+    use crate::properties::refused;
 
     const LIMITS: QueueLimits = QueueLimits { max_queued_records: 10, max_queued_bytes: 64 << 20 };
 

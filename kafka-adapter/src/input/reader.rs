@@ -17,9 +17,8 @@ use lockgate_core::{
 use serde_json::Value as JsonValue;
 
 use super::KafkaInput;
-use super::ask::{Name, Questions};
+use super::ask::Questions;
 use super::begin::Beginning;
-use super::client::{self, Client, Waker};
 use super::live::Live;
 use super::member::Member;
 use super::plan::Policies;
@@ -30,6 +29,8 @@ use super::source::Source;
 use super::start::start;
 use super::topics::Topics;
 use super::watch::{Looks, Watch};
+use crate::client::Name;
+use crate::client::{self, Client, Waker};
 use crate::config::{GroupConfig, KafkaInputConfig, ReadMode};
 use crate::group::{GroupCommits, GroupSeek};
 

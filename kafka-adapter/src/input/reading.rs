@@ -5,15 +5,17 @@
 //! [`MAX_TAKEN`](super::native::MAX_TAKEN) messages of each partition, all of them fetched within the
 //! client's own limits. Not here: which partitions are read, what positions look like, commands.
 
+use std::sync::mpsc::{Receiver, TryRecvError};
 use std::time::Duration;
 
 use lockgate_core::{
-    Batch, BufferSize, CommitOutcome, ContextAction, EndpointError, PartitionContexts, PartitionId,
-    Stage,
+    Batch, BufferSize, CommitOutcome, ContextAction, EndpointError, InputReaderCommand as Command,
+    PartitionContexts, PartitionId, Stage,
 };
+use serde_json::Value as JsonValue;
 
 use super::queue::Queue;
-use super::reader::Shared;
+use super::reader::{Order, Shared};
 use super::source::Source;
 
 pub(super) struct Reading<'a> {
@@ -27,6 +29,19 @@ pub(super) struct Reading<'a> {
     ends: Vec<Option<u64>>,
     /// The partition that is looked at first next time.
     first: usize,
+    /// Whether records are to be read.
+    pub(super) running: bool,
+}
+
+/// What a running reader does next.
+pub(super) enum Next {
+    /// Answer `Queue`.
+    HandOver,
+    /// Take in that a checkpoint with this position is durable.
+    Checkpointed(JsonValue),
+    /// What it does when nobody wants anything.
+    Work,
+    End,
 }
 
 /// What one partition gives to a step.
@@ -50,6 +65,29 @@ impl<'a> Reading<'a> {
             next: Vec::new(),
             ends: Vec::new(),
             first: 0,
+            running: true,
+        }
+    }
+
+    /// What is to be done next, by what the controller orders.
+    ///
+    /// # Errors
+    /// If it orders what a running reader is never asked for.
+    pub(super) fn next(&mut self, orders: &Receiver<Order>) -> Result<Next, EndpointError> {
+        loop {
+            match orders.try_recv() {
+                Ok(Order::Command(Command::Extend)) => self.running = true,
+                Ok(Order::Command(Command::Pause)) => self.running = false,
+                Ok(Order::Command(Command::Queue { .. })) => return Ok(Next::HandOver),
+                Ok(Order::Command(Command::Disconnect)) => return Ok(Next::End),
+                Ok(Order::Command(Command::Replay { .. })) => {
+                    let what = "a Kafka input that is running was sent Replay";
+                    return Err(EndpointError::Bug(what.into()));
+                }
+                Ok(Order::Checkpointed(seek)) => return Ok(Next::Checkpointed(seek)),
+                Err(TryRecvError::Disconnected) => return Ok(Next::End),
+                Err(TryRecvError::Empty) => return Ok(Next::Work),
+            }
         }
     }
 

@@ -14,9 +14,9 @@ use rdkafka::consumer::{CommitMode, Consumer, RebalanceProtocol};
 use rdkafka::error::{KafkaError, KafkaResult, RDKafkaErrorCode as Code};
 use rdkafka::{Offset, TopicPartitionList};
 
-use super::ask::Name;
-use super::client::{self, Client, Events, Rebalance, Waker};
 use super::native::{Arrival, Commits, PartitionQueue};
+use crate::client::Name;
+use crate::client::{self, Client, Events, Rebalance, Waker};
 
 /// The client is listened to at least so often.
 const LISTEN: Duration = Duration::from_millis(500);
@@ -215,14 +215,14 @@ impl Source {
         if !self.parts.iter().any(|part| part.is_displaced && part.is_assigned) {
             return Ok(());
         }
-        let mut list = TopicPartitionList::new();
-        for part in self.parts.iter_mut().filter(|part| part.is_displaced && part.is_assigned) {
+        let displaced = self.parts.iter_mut().filter(|part| part.is_displaced && part.is_assigned);
+        let places = displaced.map(|part| {
             part.is_displaced = false;
             part.queue.clear();
-            let offset = Offset::Offset(i64::try_from(part.position).unwrap_or(i64::MAX));
-            let (topic, number) = (&part.partition.source, part.number() as i32);
-            list.add_partition_offset(topic, number, offset).map_err(unanswered)?;
-        }
+            let part = &*part;
+            (part.topic(), part.number(), part.position)
+        });
+        let list = client::offsets(places).map_err(unanswered)?;
         // Without waiting: the library does it before it fetches again.
         self.client.seek_partitions(list, Duration::ZERO).map_err(unanswered).map(drop)
     }
@@ -272,12 +272,7 @@ impl Source {
         &self,
         offsets: impl Iterator<Item = (&'a str, u32, u64)>,
     ) -> KafkaResult<()> {
-        let mut list = TopicPartitionList::new();
-        for (topic, number, offset) in offsets {
-            let offset = Offset::Offset(i64::try_from(offset).unwrap_or(i64::MAX));
-            list.add_partition_offset(topic, number as i32, offset)?;
-        }
-        self.client.commit(&list, CommitMode::Sync)
+        self.client.commit(&client::offsets(offsets)?, CommitMode::Sync)
     }
 
     /// Adds a partition that will be read from `position`; its place.

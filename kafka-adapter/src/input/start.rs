@@ -4,10 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use lockgate_core::EndpointError;
 
-use super::ask::{Name, Place, Questions};
+use super::ask::{Place, Questions};
 use super::plan::{self, Applied, Log, Policies};
 use super::position::Seek;
 use super::topics::Topics;
+use crate::client::Name;
 use crate::config::{KafkaInputConfig, ReadMode, StartFrom, StopAt};
 
 /// What a reader reads.

@@ -33,12 +33,12 @@ impl Topics {
                 Ok(Self::Named(names.into_iter().cloned().collect()))
             }
             TopicSelection::Pattern(pattern) => {
-                let bare = pattern.strip_prefix('^').ok_or_else(|| {
-                    EndpointError::Configuration(format!(
+                if !pattern.starts_with('^') {
+                    return Err(EndpointError::Configuration(format!(
                         "topics: the pattern `{pattern}` must begin with ^"
-                    ))
-                })?;
-                let whole = Regex::new(&format!("^(?:{bare})$")).map_err(|error| {
+                    )));
+                }
+                let whole = Regex::new(&whole(pattern)).map_err(|error| {
                     EndpointError::Configuration(format!(
                         "topics: `{pattern}` is not a regular expression: {error}"
                     ))
@@ -65,9 +65,15 @@ impl Topics {
     }
 
     fn takes(&self, pattern: &Regex, name: &str) -> bool {
-        let wants_internal = pattern.as_str().starts_with("^(?:__");
+        let wants_internal = pattern.as_str().starts_with("^(__");
         pattern.is_match(name) && (wants_internal || !name.starts_with(INTERNAL))
     }
+}
+
+/// The pattern so that a name must match from its beginning to its end, as every library understands it.
+pub(super) fn whole(pattern: &str) -> String {
+    let bare = pattern.strip_prefix('^').unwrap_or(pattern);
+    format!("^({bare})$")
 }
 
 #[cfg(test)]
@@ -89,6 +95,12 @@ mod tests {
         assert_eq!(matched("^.*", &names), ["orders", "orders-eu", "old-orders"]);
         assert_eq!(matched("^__.*", &names), ["__consumer_offsets"]);
         assert_eq!(matched("^orders$", &names), ["orders"]);
+    }
+
+    #[test]
+    fn a_pattern_is_for_whole_names() {
+        assert_eq!(whole("^orders.*"), "^(orders.*)$");
+        assert_eq!(whole("^a|b"), "^(a|b)$");
     }
 
     #[test]

@@ -8,9 +8,10 @@ use std::time::Duration;
 
 use lockgate_core::EndpointError;
 
-use super::ask::{Name, Place, Questions};
-use super::client::{Client, Waker};
+use super::ask::{Place, Questions};
 use super::topics::Topics;
+use crate::client::Name;
+use crate::client::{Client, Waker};
 
 /// One look may take so long; the next one comes anyway.
 const PATIENCE: Duration = Duration::from_secs(2);

@@ -7,18 +7,19 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use lockgate_core::EndpointError;
+use rdkafka::ClientContext;
 use rdkafka::config::{ClientConfig, RDKafkaLogLevel};
 use rdkafka::consumer::ConsumerGroupMetadata;
 use rdkafka::error::{KafkaError, RDKafkaErrorCode as Code};
 use rdkafka::producer::{
     BaseProducer, BaseRecord, DeliveryResult, Producer as _, ProducerContext, PurgeConfig,
 };
-use rdkafka::{ClientContext, Offset, TopicPartitionList};
 
 use super::failure::Failure;
 use super::native;
 use super::offsets::Offsets;
-use crate::input::{Reports, refused};
+use crate::client::{self, Reports};
+use crate::properties::refused;
 
 /// Most events that are looked at in one go.
 const MAX_EVENTS: usize = 10_000;
@@ -164,14 +165,10 @@ impl Producer {
         member: &ConsumerGroupMetadata,
         timeout: Duration,
     ) -> Result<(), Failure> {
-        let mut list = TopicPartitionList::new();
-        for (topic, numbers) in offsets {
-            for (number, offset) in numbers {
-                let number = i32::try_from(*number).unwrap_or(-1);
-                let offset = Offset::Offset(i64::try_from(*offset).unwrap_or(i64::MAX));
-                list.add_partition_offset(topic, number, offset)?;
-            }
-        }
+        let named = offsets.iter().flat_map(|(topic, numbers)| {
+            numbers.iter().map(move |(number, offset)| (topic.as_str(), *number, *offset))
+        });
+        let list = client::offsets(named)?;
         self.told(self.client.send_offsets_to_transaction(&list, member, timeout))
     }
 

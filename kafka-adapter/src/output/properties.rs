@@ -10,6 +10,7 @@ use rdkafka::config::ClientConfig;
 
 use super::desk::BUDGET;
 use crate::config::KafkaOutputConfig;
+use crate::properties::refuse_set;
 
 /// What a user may not set, and why.
 const FORBIDDEN: [(&str, &str); 18] = [
@@ -51,13 +52,7 @@ const CONNECTION: [&str; 9] = [
 
 /// Refuses what may not be set.
 pub(super) fn check(properties: &BTreeMap<String, String>) -> Result<(), EndpointError> {
-    for (name, why) in FORBIDDEN {
-        if properties.contains_key(name) {
-            return Err(EndpointError::Configuration(format!(
-                "properties: `{name}` cannot be set: {why}"
-            )));
-        }
-    }
+    refuse_set(properties, &FORBIDDEN)?;
     transaction_timeout(properties).map(|_| ())
 }
 
@@ -140,7 +135,7 @@ pub(super) fn asking(config: &KafkaOutputConfig, group: &str) -> ClientConfig {
 mod tests {
     use super::*;
     use crate::config::TopicChoice;
-    use crate::input::refused;
+    use crate::properties::refused;
 
     fn config(properties: &[(&str, &str)]) -> KafkaOutputConfig {
         let topic = TopicChoice::Fixed("orders".into());

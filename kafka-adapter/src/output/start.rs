@@ -14,8 +14,8 @@ use super::offsets::Offsets;
 use super::producer::Producer;
 use super::properties;
 use super::topics;
+use crate::client::{Client, create};
 use crate::config::{KafkaOutputConfig, OnRefused, TopicChoice};
-use crate::input::{Client, create};
 
 /// Longest that one request may take.
 const REQUEST: Duration = Duration::from_millis(500);

@@ -15,7 +15,7 @@ use rdkafka::bindings::{self as sys, rd_kafka_timestamp_type_t as TimestampType}
 use rdkafka::consumer::Consumer;
 use rdkafka::error::{IsError, RDKafkaErrorCode};
 
-use crate::input::client::{Client, Waker};
+use crate::client::{Client, Waker};
 
 /// Most messages taken by one call, and so kept uncopied for one partition.
 pub(in crate::input) const MAX_TAKEN: usize = 1024;

@@ -1,15 +1,14 @@
 //! Commits of offsets whose ends are heard of: the safe crate has no way to learn how one went that nobody waited
 //! for.
 
-use std::ffi::CString;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
 use rdkafka::bindings as sys;
 use rdkafka::consumer::Consumer;
-use rdkafka::error::{IsError, RDKafkaErrorCode as Code};
+use rdkafka::error::{IsError, KafkaError, KafkaResult, RDKafkaErrorCode as Code};
 
-use crate::input::client::Client;
+use crate::client::{self, Client};
 
 /// Commits of one client, and a queue to which their ends come.
 pub(in crate::input) struct Commits {
@@ -36,24 +35,14 @@ impl Commits {
     pub(in crate::input) fn begin<'a>(
         &self,
         offsets: impl Iterator<Item = (&'a str, u32, u64)>,
-    ) -> Result<(), Code> {
-        // SAFETY: everything made here is destroyed here, once; names outlive the calls, which copy them. The queue
-        // is alive, and so is the client.
-        unsafe {
-            let list = sys::rd_kafka_topic_partition_list_new(8);
-            for (topic, number, offset) in offsets {
-                // Names of topics have no zero byte in them.
-                let Ok(topic) = CString::new(topic) else { continue };
-                let number = i32::try_from(number).unwrap_or(-1);
-                let place = sys::rd_kafka_topic_partition_list_add(list, topic.as_ptr(), number);
-                (*place).offset = i64::try_from(offset).unwrap_or(i64::MAX);
-            }
-            let client = self.client.client().native_ptr();
-            let queue = self.queue.as_ptr();
-            let code = sys::rd_kafka_commit_queue(client, list, queue, None, std::ptr::null_mut());
-            sys::rd_kafka_topic_partition_list_destroy(list);
-            if code.is_error() { Err(code.into()) } else { Ok(()) }
-        }
+    ) -> KafkaResult<()> {
+        let list = client::offsets(offsets)?;
+        // SAFETY: client, queue and list are alive during the call, which copies the list.
+        let code = unsafe {
+            let (client, queue) = (self.client.client().native_ptr(), self.queue.as_ptr());
+            sys::rd_kafka_commit_queue(client, list.ptr(), queue, None, std::ptr::null_mut())
+        };
+        if code.is_error() { Err(KafkaError::ConsumerCommit(code.into())) } else { Ok(()) }
     }
 
     /// How a commit ended, if one has; does not wait.

@@ -5,7 +5,7 @@ use std::ffi::CStr;
 use rdkafka::bindings as sys;
 use rdkafka::consumer::{Consumer, ConsumerGroupMetadata};
 
-use crate::input::client::Client;
+use crate::client::Client;
 
 /// As whom the group knows the client, and its id alone; `None` while it is no member of a live generation.
 ///

@@ -8,7 +8,7 @@ use rdkafka::bindings as sys;
 use rdkafka::consumer::Consumer;
 use rdkafka::error::{IsError, KafkaError, RDKafkaErrorCode as Code};
 
-use crate::input::client::Client;
+use crate::client::Client;
 
 /// What brokers say that have no ids.
 const NONE: &[u8] = b"AAAAAAAAAAAAAAAAAAAAAA";

@@ -10,16 +10,18 @@ use std::time::Duration;
 use lockgate_core::EndpointError;
 use rdkafka::config::{ClientConfig, RDKafkaLogLevel};
 use rdkafka::consumer::{BaseConsumer, Consumer, ConsumerContext, RebalanceProtocol};
-use rdkafka::error::{KafkaError, RDKafkaErrorCode};
+use rdkafka::error::{KafkaError, KafkaResult, RDKafkaErrorCode};
 use rdkafka::types::RDKafkaRespErr;
-use rdkafka::{ClientContext, Message, TopicPartitionList};
+use rdkafka::{ClientContext, Message, Offset, TopicPartitionList};
 use tracing::{debug, error, info, warn};
 
-use super::ask::Name;
-use super::properties;
+use crate::properties;
 
 /// A client whose events are kept until somebody asks.
 pub(crate) type Client = BaseConsumer<Reports>;
+
+/// A partition of a topic.
+pub(crate) type Name = (String, u32);
 
 /// What a client reported since it was last asked.
 #[derive(Debug, Default)]
@@ -35,7 +37,7 @@ impl Reports {
     }
 
     /// From now on what the group asks for is granted at once.
-    pub(super) fn close(&self) {
+    pub(crate) fn close(&self) {
         self.closing.store(true, Ordering::Release);
     }
 }
@@ -89,7 +91,7 @@ impl ConsumerContext for Reports {
 
 /// What a consumer group wants of its member.
 #[derive(Debug)]
-pub(super) enum Rebalance {
+pub(crate) enum Rebalance {
     /// These partitions become its own.
     Assigned(Vec<Name>),
     /// These are to be given up; `lost` if somebody else may own them already.
@@ -108,20 +110,32 @@ pub(crate) fn create(config: &ClientConfig) -> Result<Client, EndpointError> {
     config.create_with_context(Reports::default()).map_err(properties::refused)
 }
 
+/// Offsets, each of a topic and a partition, as the library takes them.
+pub(crate) fn offsets<'a>(
+    offsets: impl IntoIterator<Item = (&'a str, u32, u64)>,
+) -> KafkaResult<TopicPartitionList> {
+    let mut list = TopicPartitionList::new();
+    for (topic, number, offset) in offsets {
+        let offset = Offset::Offset(i64::try_from(offset).unwrap_or(i64::MAX));
+        list.add_partition_offset(topic, i32::try_from(number).unwrap_or(-1), offset)?;
+    }
+    Ok(list)
+}
+
 /// Most events that are looked at in one go.
 const MAX_EVENTS: usize = 100;
 
 /// What a client has to say besides records.
 #[derive(Debug, Default)]
-pub(super) struct Events {
-    pub(super) reports: Vec<(RDKafkaErrorCode, String)>,
-    pub(super) rebalances: Vec<Rebalance>,
+pub(crate) struct Events {
+    pub(crate) reports: Vec<(RDKafkaErrorCode, String)>,
+    pub(crate) rebalances: Vec<Rebalance>,
     /// The place of a record that came in the queue of the client: there should be none.
-    pub(super) stray: Option<String>,
+    pub(crate) stray: Option<String>,
 }
 
 /// Lets a client tell what has happened, without waiting.
-pub(super) fn events(client: &Client) -> Events {
+pub(crate) fn events(client: &Client) -> Events {
     let mut stray = None;
     // A poll that gave nothing may have served a log line, and does not say so.
     for _ in 0..MAX_EVENTS {
