@@ -8,10 +8,7 @@
 
 use std::error::Error;
 use std::ffi::CString;
-use std::future::Future;
-use std::pin::pin;
 use std::ptr;
-use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
 use lockgate_controller::{Controller, Input, Pipeline, Settings};
@@ -26,6 +23,7 @@ use rdkafka::error::KafkaError;
 use rdkafka::producer::{BaseProducer, BaseRecord, Producer};
 use rdkafka::types::RDKafkaErrorCode;
 use rdkafka::{Offset, TopicPartitionList};
+use tokio::runtime::Builder;
 
 const PARTITIONS: u32 = 4;
 const WAIT: Duration = Duration::from_secs(30);
@@ -39,10 +37,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut config = ClientConfig::new();
     config.set("bootstrap.servers", &brokers);
     let admin: AdminClient<DefaultClientContext> = config.create()?;
+    let runtime = Builder::new_current_thread().enable_all().build()?;
     for bytes in [100, 1024] {
         let topic = format!("speed-{bytes}-{}", std::process::id());
         let new = NewTopic::new(&topic, PARTITIONS as i32, TopicReplication::Fixed(1));
-        wait(admin.create_topics([&new], &AdminOptions::new()))?;
+        runtime.block_on(admin.create_topics([&new], &AdminOptions::new()))?;
         let records = megabytes * 1_000_000 / bytes;
         fill(&config, &topic, records, &vec![b'x'; bytes as usize])?;
         println!("{records} records of {bytes} bytes in {PARTITIONS} partitions, {rounds} rounds");
@@ -62,7 +61,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             of_poll.push(ours / poll);
         }
         println!("  pipeline to batch call {}, to poll {}", spread(of_batch), spread(of_poll));
-        wait(admin.delete_topics(&[&topic], &AdminOptions::new()))?;
+        runtime.block_on(admin.delete_topics(&[&topic], &AdminOptions::new()))?;
     }
     Ok(())
 }
@@ -72,17 +71,6 @@ fn spread(mut ratios: Vec<f64>) -> String {
     ratios.sort_by(f64::total_cmp);
     let (low, median, high) = (ratios[0], ratios[ratios.len() / 2], ratios[ratios.len() - 1]);
     format!("{median:.2} ({low:.2} to {high:.2})")
-}
-
-/// Waits for a future by asking it again and again: it is not what is measured.
-fn wait<F: Future>(future: F) -> F::Output {
-    let mut future = pin!(future);
-    loop {
-        if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
-            return output;
-        }
-        std::thread::sleep(Duration::from_millis(10));
-    }
 }
 
 fn fill(
@@ -200,7 +188,7 @@ fn pipeline(brokers: &str, topic: &str, records: u64) -> Result<Duration, Box<dy
     let pipeline = Pipeline::new("speed", Settings::new(state.path()))
         .input("in", KafkaInput::new(config))
         .output("out", NullOutput);
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let runtime = Builder::new_current_thread().enable_all().build()?;
     let status = runtime.block_on(async { Controller::open(pipeline)?.run().await })?;
     if status.inputs[0].records != records {
         return Err(format!("{} records were read", status.inputs[0].records).into());

@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 
 use crate::cargo::{cargo, run as run_command, target_folder};
-use crate::kafka::{self, Broker, Wanted};
+use crate::kafka::{self, Wanted};
 
 /// What to measure.
 #[derive(clap::Args)]
@@ -33,11 +33,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
 
 fn topics(arguments: &Arguments) -> Result<()> {
     let broker = kafka::ensure(Wanted::default())?;
-    let bootstrap = match &broker {
-        Broker::Given(bootstrap) => bootstrap,
-        Broker::Started(started) => started.bootstrap(),
-        Broker::Unavailable { why, remedy } => bail!("nothing can be measured: {why}; {remedy}"),
-    };
+    let bootstrap = broker.needed().context("nothing can be measured")?;
     let mut command = cargo(&[
         "run",
         "--locked",

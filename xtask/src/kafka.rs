@@ -92,6 +92,19 @@ pub(crate) enum Broker {
     },
 }
 
+impl Broker {
+    /// The bootstrap servers, for something that cannot do without.
+    pub(crate) fn needed(&self) -> Result<&str> {
+        match self {
+            Broker::Given(bootstrap) => Ok(bootstrap),
+            Broker::Started(started) => Ok(started.bootstrap()),
+            Broker::Unavailable { why, remedy } => {
+                bail!("there is no Kafka broker: {why}; {remedy}")
+            }
+        }
+    }
+}
+
 /// A cluster of ours that answers. Dropping this stops it, unless it ran before.
 pub(crate) struct Started {
     cluster: Cluster,

@@ -2,10 +2,10 @@
 
 use std::env;
 
-use anyhow::{Result, bail};
+use anyhow::{Context, Result};
 
 use crate::cargo::{TEST_PROFILE, cargo, run as run_command};
-use crate::kafka::{self, Broker, Wanted};
+use crate::kafka::{self, Wanted};
 use crate::test::XTASK;
 
 /// What to prove.
@@ -21,11 +21,7 @@ const FORM: &str = "LOCKGATE_PROOF";
 
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let broker = kafka::ensure(Wanted::default())?;
-    let bootstrap = match &broker {
-        Broker::Given(bootstrap) => bootstrap,
-        Broker::Started(started) => started.bootstrap(),
-        Broker::Unavailable { why, remedy } => bail!("nothing can be proved: {why}; {remedy}"),
-    };
+    let bootstrap = broker.needed().context("nothing can be proved")?;
     let mut command =
         cargo(&["test", "--locked", TEST_PROFILE, "-p", "lockgate", "--test", "kafka"])?;
     command.env(kafka::GIVEN, bootstrap).env(XTASK, env::current_exe()?).env(FORM, "full");

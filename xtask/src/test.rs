@@ -3,7 +3,7 @@
 use std::env;
 use std::process::Command;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 
 use crate::cargo::{TEST_PROFILE, cargo, output, run as run_command};
 use crate::kafka::{self, Broker, Wanted};
@@ -49,18 +49,13 @@ pub(crate) fn run(arguments: &Arguments, without_broker: WithoutBroker) -> Resul
         return run_command(command);
     }
     let broker = kafka::ensure(Wanted::default())?;
-    let bootstrap = match &broker {
-        Broker::Given(bootstrap) => bootstrap,
-        Broker::Started(started) => started.bootstrap(),
-        Broker::Unavailable { why, remedy }
-            if is_chosen || without_broker == WithoutBroker::Fail =>
-        {
-            bail!("the tests against a Kafka broker cannot run: {why}; {remedy}");
-        }
-        Broker::Unavailable { why, remedy } => {
-            return leave_out(arguments, command, &format!("{why}; {remedy}"));
-        }
-    };
+    if let Broker::Unavailable { why, remedy } = &broker
+        && !is_chosen
+        && without_broker == WithoutBroker::LeaveOut
+    {
+        return leave_out(arguments, command, &format!("{why}; {remedy}"));
+    }
+    let bootstrap = broker.needed().context("the tests against Kafka cannot run")?;
     command.env(kafka::GIVEN, bootstrap).env(XTASK, env::current_exe()?);
     add(arguments, &mut command);
     // The broker stops when it is dropped.
