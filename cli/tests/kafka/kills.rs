@@ -41,7 +41,8 @@ fn run_with_kills(site: &Site, total: u64, progress: impl Fn() -> u64, seed: u64
     for kill in 0..kills {
         let target = (total * kill + random.below(total)) / (kills + 1);
         let mut running = site.start();
-        let mut delay = random.below(20);
+        // Each look asks the brokers, which takes milliseconds.
+        let mut delay = random.below(4);
         let reached = running.until(|| {
             let there = progress() >= target;
             delay = delay.saturating_sub(u64::from(there));
@@ -81,7 +82,9 @@ fn kills_do_not_show_from_a_topic_to_a_file() {
 
 #[test]
 fn kills_do_not_show_from_a_file_to_a_topic() {
-    let line = |n: u64| format!("{n} {:x} to be read back", n.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    // Long enough that a run has not ended before it is killed for the last time.
+    let filler = "to be read back ".repeat(20);
+    let line = |n: u64| format!("{n} {:x} {filler}", n.wrapping_mul(0x9e37_79b9_7f4a_7c15));
     let to = Topic::new(&shared(), "fk-to", PARTITIONS, 1);
     let site = Site::new(&pipeline("{file: {paths: in.log}}", &kafka_output(&to, "")));
     let text: String = (0..records()).map(|n| line(n) + "\n").collect();
