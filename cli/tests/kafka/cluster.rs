@@ -117,11 +117,9 @@ impl Topic {
         partitions.filter(|partition| partition.leader() >= 0).count()
     }
 
-    /// The broker that leads partition 0.
-    pub(crate) fn leader(&self) -> u32 {
-        let metadata = self.asking.fetch_metadata(Some(&self.name), WAIT).unwrap();
-        let partitions = metadata.topics()[0].partitions();
-        partitions.iter().find(|partition| partition.id() == 0).unwrap().leader() as u32
+    /// How many brokers the cluster says it has.
+    pub(crate) fn brokers(&self) -> usize {
+        self.asking.fetch_metadata(Some(&self.name), WAIT).map_or(0, |said| said.brokers().len())
     }
 
     /// The sum of the ends of all partitions, transactions under way included; 0 if nobody says.
@@ -146,9 +144,7 @@ impl Topic {
     /// So many records in each partition.
     pub(crate) fn filled(self, each: u64) -> Self {
         let mut writer = self.writer();
-        for _ in 0..each {
-            (0..self.partitions).for_each(|partition| writer.add(partition));
-        }
+        writer.fill(each);
         writer.finish();
         self
     }
@@ -243,6 +239,14 @@ impl Writer<'_> {
             }
         }
         self.producer.poll(Duration::ZERO);
+    }
+
+    /// So many more records in each partition, until the brokers have them.
+    pub(crate) fn fill(&mut self, each: u64) {
+        for _ in 0..each {
+            (0..self.topic.partitions).for_each(|partition| self.add(partition));
+        }
+        self.producer.flush(Duration::from_secs(300)).unwrap();
     }
 
     /// Until the brokers have everything; how many records each partition has.

@@ -13,7 +13,7 @@ use crate::config::KafkaOutputConfig;
 use crate::properties::refuse_set;
 
 /// What a user may not set, and why.
-const FORBIDDEN: [(&str, &str); 18] = [
+const FORBIDDEN: [(&str, &str); 19] = [
     ("bootstrap.servers", "it is set by `brokers`"),
     ("metadata.broker.list", "it is set by `brokers`"),
     ("transactional.id", "it is made of the output's name and an id of the state directory"),
@@ -27,6 +27,7 @@ const FORBIDDEN: [(&str, &str); 18] = [
     ("group.instance.id", "an output joins no consumer group"),
     ("isolation.level", "an output reads nothing"),
     ("allow.auto.create.topics", "a misspelled topic would be created instead of reported"),
+    ("connections.max.idle.ms", "idle connections are closed after 10 s, which is relied on"),
     ("statistics.interval.ms", "nobody would read the statistics"),
     ("delivery.report.only.error", "deliveries are counted"),
     ("queuing.strategy", "records keep their order"),
@@ -37,18 +38,13 @@ const FORBIDDEN: [(&str, &str); 18] = [
 /// The client library's own default.
 const TRANSACTION_TIMEOUT_MS: u64 = 60_000;
 
+/// A client that sends offsets waits for the group's coordinator without end if it is told of none while all its
+/// connections stay as they are (librdkafka#5456). A connection that is closed because nothing happens wakes it.
+const MAX_IDLE_MS: &str = "10000";
+
 /// What concerns the connection, and so every client of an output.
-const CONNECTION: [&str; 9] = [
-    "api.version.",
-    "broker.",
-    "client.",
-    "connections.",
-    "debug",
-    "reconnect.",
-    "sasl.",
-    "security.",
-    "socket.",
-];
+const CONNECTION: [&str; 8] =
+    ["api.version.", "broker.", "client.", "debug", "reconnect.", "sasl.", "security.", "socket."];
 
 /// Refuses what may not be set.
 pub(super) fn check(properties: &BTreeMap<String, String>) -> Result<(), EndpointError> {
@@ -86,6 +82,7 @@ pub(super) fn producing(
         ("client.id", "lockgate"),
         ("enable.idempotence", "true"),
         ("allow.auto.create.topics", "false"),
+        ("connections.max.idle.ms", MAX_IDLE_MS),
         ("linger.ms", "5"),
         ("partitioner", "murmur2_random"),
         ("queue.buffering.max.kbytes", (BUDGET / 1024 * 2).to_string().as_str()),
