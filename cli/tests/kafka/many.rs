@@ -9,8 +9,8 @@ use crate::site::Site;
 const PARTITIONS: u32 = 1000;
 const BUDGET: u64 = 64 << 20;
 
-/// K25: with many partitions the client's queues took many times what they were allowed. Here the client, what was
-/// announced and the steps in flight hold up to the limit each, and the program itself takes some.
+/// K25: with many partitions the client's queues took many times what they were allowed. The limit is held by the
+/// client and what was announced together; the steps in flight and the program itself take some besides.
 #[test]
 fn k25_the_memory_for_a_thousand_partitions_stays_bounded() {
     let topic = Topic::new(&shared(), "many", PARTITIONS, 1).filled(scaled(2_000, 400));
@@ -27,5 +27,5 @@ fn k25_the_memory_for_a_thousand_partitions_stays_bounded() {
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
     let peak: u64 = peak.trim().trim_end_matches(" kB").parse().unwrap();
     println!("peak of resident memory: {} MiB of {} MiB", peak / 1024, BUDGET >> 20);
-    assert!(peak * 1024 < BUDGET * 4, "{peak} kB");
+    assert!(peak * 1024 < BUDGET * 3 / 2, "{peak} kB");
 }

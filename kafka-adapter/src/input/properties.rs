@@ -28,6 +28,9 @@ const FORBIDDEN: [(&str, &str); 12] = [
 const SET_BY_BROKERS: [(&str, &str); 1] =
     [("session.timeout.ms", "the brokers set it where they deal the partitions")];
 
+/// What the client needs to hold a message, besides its bytes.
+const MESSAGE: u64 = 320;
+
 /// Refuses what may not be set.
 pub(super) fn check(config: &KafkaInputConfig) -> Result<(), EndpointError> {
     let properties = &config.properties;
@@ -68,21 +71,24 @@ pub(super) fn base(config: &KafkaInputConfig) -> ClientConfig {
 
 /// What the reading client of `partitions` partitions is made with.
 ///
-/// The client prefetches for each partition apart, so each gets its part of half the budget. What it holds is
-/// overshot by one response at most. Small queues are the faster ones.
+/// The client prefetches for each partition apart, so each gets its part of a quarter of the budget. A message takes
+/// about [`MESSAGE`] bytes besides its own, which the client does not count. It asks for more of a partition as long
+/// as it holds less than what is set here, and overshoots by one answer, so answers are small too. Small queues are
+/// the faster ones.
 pub(super) fn reading(
     config: &KafkaInputConfig,
     limits: QueueLimits,
     partitions: usize,
 ) -> ClientConfig {
     let partitions = partitions.max(1) as u64;
-    let kbytes = (limits.max_queued_bytes / 2 / 1024 / partitions).clamp(16, 4096);
-    let records = (limits.max_queued_records / partitions).clamp(200, 20_000);
+    let part = limits.max_queued_bytes / 4 / partitions;
+    let kbytes = (part / 1024).clamp(1, 4096);
+    let records = (limits.max_queued_records / partitions).min(part / MESSAGE).clamp(1, 20_000);
     let derived = [
         ("queued.max.messages.kbytes", kbytes.to_string()),
         ("queued.min.messages", records.to_string()),
-        ("fetch.message.max.bytes", (kbytes * 1024).min(1 << 20).to_string()),
-        ("fetch.max.bytes", limits.max_queued_bytes.clamp(1 << 20, 50 << 20).to_string()),
+        ("fetch.message.max.bytes", (part / 2).clamp(4 << 10, 1 << 20).to_string()),
+        ("fetch.max.bytes", (limits.max_queued_bytes / 4).clamp(1 << 20, 50 << 20).to_string()),
         ("fetch.queue.backoff.ms", "2".to_owned()),
         ("fetch.wait.max.ms", "50".to_owned()),
     ];
@@ -165,14 +171,22 @@ mod tests {
 
     #[test]
     fn the_budget_is_dealt_out_to_the_partitions_unless_it_is_given() {
-        let value = |config: &KafkaInputConfig, partitions| {
-            let client = reading(config, LIMITS, partitions);
-            client.get("queued.max.messages.kbytes").map(str::to_owned)
+        let value = |config: &KafkaInputConfig, name, partitions| {
+            let limits = QueueLimits { max_queued_records: 1_000_000, ..LIMITS };
+            reading(config, limits, partitions).get(name).map(str::to_owned).unwrap()
         };
-        assert_eq!(value(&config(&[]), 64).as_deref(), Some("512"));
-        assert_eq!(value(&config(&[]), 1).as_deref(), Some("4096"));
-        assert_eq!(value(&config(&[]), 5000).as_deref(), Some("16"));
+        for (partitions, kbytes, messages, answer) in [
+            (1, "4096", "20000", "1048576"),
+            (64, "256", "819", "131072"),
+            (1000, "16", "52", "8388"),
+            (50_000, "1", "1", "4096"),
+        ] {
+            let value = |name| value(&config(&[]), name, partitions);
+            assert_eq!(value("queued.max.messages.kbytes"), kbytes, "{partitions}");
+            assert_eq!(value("queued.min.messages"), messages, "{partitions}");
+            assert_eq!(value("fetch.message.max.bytes"), answer, "{partitions}");
+        }
         let given = config(&[("queued.max.messages.kbytes", "7")]);
-        assert_eq!(value(&given, 64).as_deref(), Some("7"));
+        assert_eq!(value(&given, "queued.max.messages.kbytes", 64), "7");
     }
 }

@@ -7,6 +7,22 @@ use std::collections::VecDeque;
 
 use lockgate_core::{Batch, BufferSize, QueueLimits, Tickets};
 
+/// What a record takes in a batch besides its bytes.
+const ROW: u64 = 96;
+
+/// Whether so much may be held. The limit is one of memory, so what records take besides their bytes counts too; but
+/// up to half of it bytes alone count, because that much is waited for before a step is cut.
+pub(super) fn allows(limits: QueueLimits, held: BufferSize) -> bool {
+    let is_bounded = held.bytes <= limits.max_queued_bytes / 2
+        || memory(held) <= limits.max_queued_bytes
+        || held.records == 1;
+    limits.allow(held) && is_bounded
+}
+
+fn memory(held: BufferSize) -> u64 {
+    held.bytes + held.records * ROW
+}
+
 /// The batches of all partitions, which are numbered from 0.
 ///
 /// **Invariant:** `held` is the size of everything in `ready`.
@@ -23,10 +39,14 @@ impl Queue {
         self.held
     }
 
-    /// How many records may come besides.
+    /// How many records may come besides: about as many as fit if they are like those held, and always one if none
+    /// is held.
     pub(super) fn room(&self, limits: QueueLimits) -> usize {
+        let Some(mean) = self.held.bytes.checked_div(self.held.records) else { return usize::MAX };
         let records = limits.max_queued_records.saturating_sub(self.held.records);
-        usize::try_from(records).unwrap_or(usize::MAX)
+        let half = (limits.max_queued_bytes / 2).saturating_sub(self.held.bytes) / mean.max(1);
+        let whole = limits.max_queued_bytes.saturating_sub(memory(self.held)) / (mean + ROW);
+        usize::try_from(records.min(half.max(whole))).unwrap_or(usize::MAX)
     }
 
     pub(super) fn push(&mut self, partition: usize, batch: Batch, tickets: Tickets) {
@@ -173,6 +193,27 @@ mod tests {
         assert_eq!(counts(&mut queue, 100), [(0, 4), (3, 4)]);
         assert_eq!(queue.held(), BufferSize::ZERO);
         assert_eq!(counts(&mut queue, 100), []);
+    }
+
+    #[test]
+    fn what_records_take_besides_their_bytes_counts_beyond_half_of_the_limit() {
+        let limits = QueueLimits { max_queued_records: 1000, max_queued_bytes: 10_000 };
+        let allows = |records, bytes| allows(limits, BufferSize { records, bytes });
+        assert!(allows(1000, 5000) && allows(20, 8000) && allows(1, 20_000));
+        assert!(!allows(1001, 5000) && !allows(60, 5001) && !allows(2, 10_000));
+    }
+
+    #[test]
+    fn there_is_room_for_what_is_allowed_and_always_for_one_record() {
+        let room = |bytes| {
+            let limits = QueueLimits { max_queued_records: 1000, max_queued_bytes: bytes };
+            // Five records of a byte each.
+            queue(&[5]).room(limits)
+        };
+        assert_eq!((room(5), room(14)), (0, 2));
+        assert_eq!(room(1 << 30), 995);
+        let none = QueueLimits { max_queued_records: 1, max_queued_bytes: 0 };
+        assert!(queue(&[]).room(none) > 0);
     }
 
     #[test]

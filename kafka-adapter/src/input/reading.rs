@@ -14,7 +14,7 @@ use lockgate_core::{
 };
 use serde_json::Value as JsonValue;
 
-use super::queue::Queue;
+use super::queue::{self, Queue};
 use super::reader::{Order, Shared};
 use super::source::Source;
 
@@ -156,7 +156,7 @@ impl<'a> Reading<'a> {
             let mut held = self.queue.held();
             let mut records = 0;
             let copied = part.copy(self.ends[index], self.shared.consumer.as_ref(), |size| {
-                let fits = records < room && limits.allow(held.plus(size));
+                let fits = records < room && queue::allows(limits, held.plus(size));
                 if fits {
                     records += 1;
                     held = held.plus(size);
