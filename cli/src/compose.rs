@@ -5,7 +5,7 @@ mod kafka;
 use std::path::Path;
 
 use lockgate_controller as controller;
-use lockgate_core::{Framing, InputEndpoint, Output as OutputPort, QueueLimits};
+use lockgate_core::{EndpointError, Framing, InputEndpoint, Output as OutputPort, QueueLimits};
 use lockgate_file_adapter as file;
 use lockgate_kafka_adapter::{GroupCommits, KafkaInput, KafkaOutput};
 
@@ -15,7 +15,8 @@ use crate::pipeline as checked;
 /// The pipeline ready to be opened. Nothing is touched yet.
 ///
 /// # Errors
-/// If a path of an input is no pattern, or an input would read what an output writes.
+/// If a path of an input is no pattern, an input would read what an output writes, or a client of Kafka does not know
+/// a property.
 pub(crate) fn compose(
     pipeline: &checked::Pipeline,
     accept_changes: bool,
@@ -57,14 +58,20 @@ pub(crate) fn compose(
                     commits.push((place, by_output));
                     endpoint = committed;
                 }
+                endpoint.check().map_err(|error| unusable("input", &input.name, &error))?;
                 (Box::new(endpoint), kafka_limits(settings))
             }
         };
         composed.inputs.push(controller::Input { name: input.name.clone(), endpoint, limits });
     }
-    composed.outputs =
-        pipeline.outputs.iter().map(|one| output(&pipeline.name, one, &commits)).collect();
+    for one in &pipeline.outputs {
+        composed.outputs.push(output(&pipeline.name, one, &commits)?);
+    }
     Ok(composed)
+}
+
+fn unusable(kind: &str, name: &str, error: &EndpointError) -> Failed {
+    Failed::new(Code::Configuration, format!("{kind} {name}: {error}"))
 }
 
 /// An input that reads what an output writes would never end.
@@ -76,9 +83,8 @@ fn refuse_loops(pipeline: &checked::Pipeline) -> Result<(), Failed> {
             let checked::OutputKind::File(written) = &output.kind else { continue };
             // Any segment stands for all of them.
             let path = written.path.to_string_lossy().replace(checked::SEGMENT, "000001");
-            let reads = config.would_read(Path::new(&path)).map_err(|error| {
-                Failed::new(Code::Configuration, format!("input {}: {error}", input.name))
-            })?;
+            let reads = config.would_read(Path::new(&path));
+            let reads = reads.map_err(|error| unusable("input", &input.name, &error))?;
             if reads {
                 let (input, output) = (&input.name, &output.name);
                 let message = format!(
@@ -132,7 +138,7 @@ fn output(
     pipeline: &str,
     output: &checked::Output,
     commits: &[(usize, GroupCommits)],
-) -> controller::NamedOutput {
+) -> Result<controller::NamedOutput, Failed> {
     let port: Box<dyn OutputPort> = match &output.kind {
         checked::OutputKind::File(settings) => file::file_output(file_output(settings)),
         checked::OutputKind::Kafka(settings) => {
@@ -141,14 +147,16 @@ fn output(
             let joined = |endpoint: KafkaOutput, (place, commits): &(usize, GroupCommits)| {
                 endpoint.committing(*place, commits.clone())
             };
-            Box::new(commits.iter().fold(endpoint, joined))
+            let endpoint = commits.iter().fold(endpoint, joined);
+            endpoint.check().map_err(|error| unusable("output", &output.name, &error))?;
+            Box::new(endpoint)
         }
         checked::OutputKind::Stdout { format } => {
             Box::new(file::StdoutOutput::new(self::format(*format)))
         }
         checked::OutputKind::Null => Box::new(file::NullOutput),
     };
-    controller::NamedOutput { name: output.name.clone(), output: port }
+    Ok(controller::NamedOutput { name: output.name.clone(), output: port })
 }
 
 fn file_output(output: &checked::FileOutput) -> file::FileOutputConfig {

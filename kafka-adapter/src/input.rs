@@ -58,6 +58,19 @@ impl KafkaInput {
         (self, commits)
     }
 
+    /// Checks what can be checked without the brokers.
+    ///
+    /// # Errors
+    /// If a property is unknown or may not be set, no broker is named, or a pattern is none.
+    pub fn check(&self) -> Result<(), EndpointError> {
+        let config = &self.config;
+        properties::check(config)?;
+        if config.brokers.is_empty() {
+            return Err(EndpointError::Configuration("brokers: name at least one".into()));
+        }
+        topics::Topics::new(&config.topics).map(|_| ())
+    }
+
     /// For tests: gives up connecting after `connect`, and looks for new partitions every `refresh`.
     #[doc(hidden)]
     pub fn timed(mut self, connect: Duration, refresh: Duration) -> Self {

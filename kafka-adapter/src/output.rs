@@ -131,11 +131,19 @@ impl KafkaOutput {
         commits.committed()
     }
 
-    /// Checks what can be checked without the brokers. Gives how long they let a transaction be open.
-    fn check(&self) -> Result<Duration, EndpointError> {
+    /// Checks what can be checked without the brokers.
+    ///
+    /// # Errors
+    /// If a property is unknown or may not be set, or settings contradict each other.
+    pub fn check(&self) -> Result<(), EndpointError> {
+        self.checked().map(|_| ())
+    }
+
+    /// How long the brokers let a transaction be open, if everything else is right too.
+    fn checked(&self) -> Result<Duration, EndpointError> {
         let config = &self.config;
         let wrong = |text: String| Err(EndpointError::Configuration(text));
-        properties::check(&config.properties)?;
+        properties::check(config)?;
         if config.brokers.is_empty() || config.id.is_empty() {
             return wrong("a Kafka output needs brokers and a name".into());
         }
@@ -195,7 +203,7 @@ impl Output for KafkaOutput {
     fn recover(&mut self, position: Option<&JsonValue>) -> Result<JsonValue, EndpointError> {
         self.close();
         self.seeks = Ok(Vec::new());
-        let transaction = self.check()?;
+        let transaction = self.checked()?;
         let position = position.map(Position::from_json).transpose()?;
         let id = position.as_ref().map_or_else(start::new_id, |position| position.id.clone());
         let name = format!("{}-{id}", self.config.id);

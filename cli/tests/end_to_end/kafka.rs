@@ -54,3 +54,23 @@ fn a_stop_while_the_broker_is_waited_for_ends_in_order() {
     assert!(ended.stderr.contains("stopped before anything was read"), "{}", ended.stderr);
     assert!(begun.elapsed() < Duration::from_secs(10), "it waited for the broker all the same");
 }
+
+#[test]
+fn what_the_client_does_not_know_is_found_before_a_broker_is_asked() {
+    let check = |input: &str, output: &str, said: [&str; 2]| {
+        let site = Site::new(&format!(
+            "name: p\ninputs: {{a: {{kafka: {{brokers: '{NOBODY}', topic: t, {input}}}}}}}\n\
+             outputs: {{b: {{kafka: {{brokers: '{NOBODY}', topic: u, {output}}}}}}}\n"
+        ));
+        for command in ["check", "run"] {
+            let ended = site.lockgate(&[command, "pipeline.yaml"]);
+            assert_eq!(ended.code, 78, "{}", ended.stderr);
+            assert!(said.iter().all(|said| ended.stderr.contains(said)), "{}", ended.stderr);
+        }
+    };
+    check("properties: {fetch.wiat.max.ms: 5}", "", ["input a", "fetch.wiat.max.ms"]);
+    check("properties: {group.id: g}", "", ["input a", "`group.id` cannot be set"]);
+    check("", "properties: {compression.type: zip}", ["output b", "compression.type"]);
+    let longer = "commit_interval: 20s, properties: {transaction.timeout.ms: 9000}";
+    check("", longer, ["output b", "transaction.timeout.ms"]);
+}

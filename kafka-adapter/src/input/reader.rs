@@ -97,10 +97,7 @@ impl KafkaReader {
         resume: Option<JsonValue>,
     ) -> Result<Self, EndpointError> {
         let config = &input.config;
-        properties::check(config)?;
-        if config.brokers.is_empty() {
-            return Err(EndpointError::Configuration("brokers: name at least one".into()));
-        }
+        input.check()?;
         let topics = Topics::new(&config.topics)?;
         let asking = client::create(&properties::base(config))?;
         let opening =
