@@ -260,6 +260,12 @@ impl<'a> Iterator for Records<'a> {
     }
 }
 
+impl<'a> DoubleEndedIterator for Records<'a> {
+    fn next_back(&mut self) -> Option<Record<'a>> {
+        self.range.next_back().map(|i| self.batch.record(i))
+    }
+}
+
 impl ExactSizeIterator for Records<'_> {}
 
 /// A record to be copied into a batch.

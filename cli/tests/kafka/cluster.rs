@@ -92,13 +92,32 @@ pub(crate) struct Topic {
 
 impl Topic {
     pub(crate) fn new(servers: &str, purpose: &str, partitions: u32, copies: i32) -> Self {
+        Self::made(servers, purpose, partitions, TopicReplication::Fixed(copies), &[])
+    }
+
+    /// With one partition, whose leader is the first of two brokers as long as it lives. What only that one has may
+    /// be lost with it.
+    pub(crate) fn careless(servers: &str, purpose: &str, leader: i32, follower: i32) -> Self {
+        let config = [("unclean.leader.election.enable", "true"), ("min.insync.replicas", "1")];
+        let brokers: [&[i32]; 1] = [&[leader, follower]];
+        Self::made(servers, purpose, 1, TopicReplication::Variable(&brokers), &config)
+    }
+
+    fn made(
+        servers: &str,
+        purpose: &str,
+        partitions: u32,
+        copies: TopicReplication<'_>,
+        settings: &[(&str, &str)],
+    ) -> Self {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos();
         let name = format!("{purpose}-{now:x}-{}", COUNT.fetch_add(1, Ordering::Relaxed));
         let mut config = ClientConfig::new();
         config.set("bootstrap.servers", servers);
         let admin: AdminClient<_> = config.create().unwrap();
-        let new = NewTopic::new(&name, partitions as i32, TopicReplication::Fixed(copies));
+        let mut new = NewTopic::new(&name, partitions as i32, copies);
+        new.config.extend_from_slice(settings);
         wait(admin.create_topics([&new], &options())).unwrap().pop().unwrap().unwrap();
         let asking = config.create().unwrap();
         let topic = Self { name, servers: servers.to_owned(), partitions, admin, asking };
@@ -132,13 +151,27 @@ impl Topic {
         (0..self.partitions as i32).map(end).sum()
     }
 
+    /// The broker that leads a partition, if one does.
+    pub(crate) fn leader(&self, partition: i32) -> Option<i32> {
+        let metadata = self.asking.fetch_metadata(Some(&self.name), WAIT).ok()?;
+        let partitions = metadata.topics().first()?.partitions();
+        let leader = partitions.iter().find(|found| found.id() == partition)?.leader();
+        (leader >= 0).then_some(leader)
+    }
+
     pub(crate) fn writer(&self) -> Writer<'_> {
+        self.writer_of(0)
+    }
+
+    /// One whose records are those from this number on, wherever they come to lie.
+    pub(crate) fn writer_of(&self, first: u64) -> Writer<'_> {
         let mut config = ClientConfig::new();
         config.set("bootstrap.servers", &self.servers);
         config.set("enable.idempotence", "true");
         config.set("linger.ms", "20");
         config.set("message.timeout.ms", "300000");
-        Writer { topic: self, producer: config.create().unwrap(), next: BTreeMap::new() }
+        let next = (0..self.partitions).map(|partition| (partition, first)).collect();
+        Writer { topic: self, producer: config.create().unwrap(), next }
     }
 
     /// So many records in each partition.

@@ -16,6 +16,7 @@ mod kills;
 mod many;
 mod outage;
 mod rows;
+mod truncated;
 
 /// Whether the long form is wanted.
 fn is_full() -> bool {

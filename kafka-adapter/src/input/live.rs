@@ -10,13 +10,14 @@ use lockgate_core::{EndpointError, FaultTolerance, Resume, count};
 use serde_json::Value as JsonValue;
 
 use super::native::Commits;
-use super::plan::{lost_while_running, recreated};
+use super::plan::{Policies, lost_while_running, recreated};
 use super::position::{Range, Seek, ranges_to_msgpack};
 use super::reader::{Order, Shared};
 use super::reading::{Next, Reading};
-use super::source::Source;
+use super::source::{Lost, Source};
 use super::watch::{Found, Watch};
 use crate::client::Name;
+use crate::config::OnGone;
 
 /// Looks around at least so often, also when nothing wakes the thread.
 const NAP: Duration = Duration::from_millis(500);
@@ -43,12 +44,14 @@ impl<'a> Live<'a> {
             let part = &mut reading.source.parts[index];
             let (topic, number) = (part.topic(), part.number());
             let offset = seek.offset(topic, number).unwrap_or(part.position);
+            let epoch = seek.epoch(topic, number);
             let end = end_of(shared.ends.as_ref(), topic, number);
             if end.is_some_and(|end| offset >= end) {
                 part.position = offset;
             } else {
                 to_read.push((index, offset));
             }
+            (part.epoch, part.lost) = (epoch, None);
             reading.begin(index, offset, end);
         }
         reading.source.read_from(&to_read)?;
@@ -89,12 +92,29 @@ impl<'a> Live<'a> {
     }
 
     fn read(&mut self) -> Result<bool, EndpointError> {
-        let more = self.reading.read()?;
+        let more = self.reading.read().map_err(|error| self.lost(error))?;
         if self.reading.is_over() {
             self.ended = true;
             self.reading.shared.consumer.eoi();
         }
         Ok(more)
+    }
+
+    /// What becomes of an error, by the policy for what was lost, if anything was.
+    fn lost(&self, error: EndpointError) -> EndpointError {
+        let Policies { expired, truncated, .. } = self.reading.shared.policies;
+        let lost = self.reading.source.parts.iter().find_map(|part| part.lost);
+        match (lost, error) {
+            (Some(Lost::Truncated), EndpointError::Data(text)) => {
+                lost_while_running(truncated, text)
+            }
+            // Which of the two it is shows when the input is opened again.
+            (Some(Lost::OutOfRange), EndpointError::Data(text)) => {
+                let either = if expired == OnGone::Continue { expired } else { truncated };
+                lost_while_running(either, text)
+            }
+            (_, error) => error,
+        }
     }
 
     /// Answers `Queue`. Every position is a good one, so a wanted checkpoint changes nothing.
@@ -128,6 +148,7 @@ impl<'a> Live<'a> {
             let place = self.reading.place(index);
             let part = &self.reading.source.parts[index];
             seek.set(part.topic(), part.number(), place);
+            seek.set_epoch(part.topic(), part.number(), self.reading.epoch(index));
         }
         seek
     }

@@ -7,10 +7,12 @@
 
 mod batch_call;
 mod commits;
+mod epoch;
 mod member;
 mod topic_id;
 
 pub(super) use batch_call::{Arrival, MAX_TAKEN, PartitionQueue};
 pub(super) use commits::Commits;
+pub(super) use epoch::set_epoch;
 pub(super) use member::member;
 pub(super) use topic_id::topic_id;

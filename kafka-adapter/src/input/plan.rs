@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use lockgate_core::EndpointError;
 
-use super::position::Seek;
+use super::position::{Epoch, Seek};
 use crate::client::Name;
 use crate::config::{KafkaInputConfig, OnGone};
 
@@ -139,14 +139,77 @@ pub(super) fn resumed(
             continue;
         };
         let offset = within(topic, *partition, wanted, *log, policies, &mut applied)?;
-        if offset == wanted
-            && let Some(epoch) = stored.epoch(topic, *partition)
-        {
-            seek.set_epoch(topic, *partition, epoch);
-        }
+        let epoch = stored.epoch(topic, *partition).filter(|_| offset == wanted);
+        // What is asked about must be in the log: what lies before it may be gone.
+        let epoch = epoch.map(|epoch| Epoch { end: epoch.end.max(log.first), ..epoch });
+        seek.set_epoch(topic, *partition, epoch);
         seek.set(topic, *partition, offset);
     }
     Ok((seek, applied))
+}
+
+/// A log that no longer holds what was read before a position: it was truncated, and may have grown since.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Cut {
+    pub(super) topic: String,
+    pub(super) partition: u32,
+    /// Where the log and what was read part, and the epoch that ends there; `None` if the brokers do not know.
+    pub(super) common: Option<Epoch>,
+}
+
+/// Takes a position back to where each log that was cut and what was read part. Where that is not known it stays.
+///
+/// What a leader knows of older epochs is its own log. If that was cut more than once, the place may be behind the
+/// true one.
+///
+/// # Errors
+/// If a log was cut, and no policy says how to go on.
+pub(super) fn taken_back(
+    seek: &mut Seek,
+    cuts: &[Cut],
+    policies: Policies,
+) -> Result<Vec<Applied>, EndpointError> {
+    let mut applied = Vec::new();
+    for Cut { topic, partition, common } in cuts {
+        let Some(wanted) = seek.offset(topic, *partition) else { continue };
+        let epoch = seek.epoch(topic, *partition);
+        let text = cut(topic, *partition, wanted, epoch, *common);
+        rule(policies.truncated, "truncated_continued", text, &mut applied)?;
+        let offset = common.map_or(wanted, |common| common.end.min(wanted));
+        seek.set(topic, *partition, offset);
+        seek.set_epoch(topic, *partition, common.filter(|common| common.end > 0));
+    }
+    Ok(applied)
+}
+
+/// That a log was cut before an offset. `epoch` is that of the records before the offset, if it is known, and
+/// `common` as in [`Cut`].
+pub(super) fn cut(
+    topic: &str,
+    partition: u32,
+    wanted: u64,
+    epoch: Option<Epoch>,
+    common: Option<Epoch>,
+) -> String {
+    let epoch = epoch.map_or("another leader epoch".to_owned(), |epoch| {
+        format!("leader epoch {}", epoch.number)
+    });
+    let why = match common {
+        Some(Epoch { number, end }) => {
+            let lost = wanted.saturating_sub(end);
+            format!(
+                "its log holds the offsets up to {end} only from that time (up to leader epoch {number}): it was \
+                 truncated there and has grown since, and {lost} offsets that were read now stand for other records"
+            )
+        }
+        None => {
+            "its log knows no epoch so early: it was truncated, and it is not known from where on"
+                .to_owned()
+        }
+    };
+    format!(
+        "{topic}[{partition}] is wanted from offset {wanted} on, after records of {epoch}, but {why}"
+    )
 }
 
 /// That a topic is another one than it was.
@@ -299,12 +362,34 @@ mod tests {
     #[test]
     fn k12_the_epoch_of_a_position_is_kept_unless_the_position_moves() {
         let mut seek = stored(&[(0, 7)]);
-        seek.set_epoch("orders", 0, 3);
+        seek.set_epoch("orders", 0, Some(Epoch { number: 3, end: 6 }));
         let resume = |logs: &[(u32, u64, u64)]| {
             let (seek, _) = resumed(&seek, &ids(None), &self::logs(logs), CONTINUE).unwrap();
             seek.epoch("orders", 0)
         };
-        assert_eq!(resume(&[(0, 5, 9)]), Some(3));
+        assert_eq!(resume(&[(0, 5, 9)]), Some(Epoch { number: 3, end: 6 }));
+        assert_eq!(resume(&[(0, 7, 9)]), Some(Epoch { number: 3, end: 7 }), "not before the log");
         assert_eq!(resume(&[(0, 8, 9)]), None);
+    }
+
+    /// K12: the log was truncated and grew beyond the position under another leader.
+    #[test]
+    fn k12_a_log_that_was_cut_is_refused_with_numbers_or_gone_on_with_where_it_was_cut() {
+        let check = |common: Option<Epoch>, place: u64, epoch: Option<Epoch>, words: &[&str]| {
+            let mut seek = stored(&[(0, 70), (1, 5)]);
+            seek.set_epoch("orders", 0, Some(Epoch { number: 3, end: 70 }));
+            let cuts = [Cut { topic: "orders".into(), partition: 0, common }];
+            let text = taken_back(&mut seek, &cuts, REFUSE).unwrap_err().to_string();
+            for word in ["orders[0]", "offset 70", "leader epoch 3"].iter().chain(words) {
+                assert!(text.contains(word), "{text}");
+            }
+            let applied = taken_back(&mut seek, &cuts, CONTINUE).unwrap();
+            assert_eq!(applied, [("truncated_continued", text)]);
+            assert_eq!((seek.offset("orders", 0), seek.epoch("orders", 0)), (Some(place), epoch));
+            assert_eq!(seek.offset("orders", 1), Some(5));
+        };
+        let common = Some(Epoch { number: 1, end: 60 });
+        check(common, 60, common, &["up to 60", "up to leader epoch 1", "10 offsets"]);
+        check(None, 70, None, &["not known from where on"]);
     }
 }

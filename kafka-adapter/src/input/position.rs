@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use lockgate_core::EndpointError;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::Value as JsonValue;
 
 const VERSION: u32 = 1;
@@ -15,19 +15,43 @@ const VERSION: u32 = 1;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Seek {
     topics: BTreeMap<String, BTreeMap<u32, u64>>,
-    /// Of the last record before it, the epoch of the leader that wrote it.
-    epochs: BTreeMap<String, BTreeMap<u32, i32>>,
+    /// Of each partition the last record before that offset, where its leader's epoch is known.
+    epochs: BTreeMap<String, BTreeMap<u32, Epoch>>,
     /// The ids of the topics that have one: a topic that was deleted and made anew has another.
     pub(super) ids: BTreeMap<String, String>,
 }
 
-#[derive(Serialize, Deserialize)]
+/// Up to where a log was written by leaders of an epoch and of those before it. Each new leader has a higher epoch.
+///
+/// The end is not always the position: behind the last record there may be markers and offsets that compaction has
+/// freed, and who wrote those is not known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(from = "(i32, u64)")]
+pub(super) struct Epoch {
+    pub(super) number: i32,
+    /// The offset after the last record.
+    pub(super) end: u64,
+}
+
+impl From<(i32, u64)> for Epoch {
+    fn from((number, end): (i32, u64)) -> Self {
+        Self { number, end }
+    }
+}
+
+impl From<Epoch> for JsonValue {
+    fn from(Epoch { number, end }: Epoch) -> Self {
+        JsonValue::Array(vec![number.into(), end.into()])
+    }
+}
+
+#[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct SeekForm {
     version: u32,
     topics: BTreeMap<String, BTreeMap<u32, u64>>,
     #[serde(default)]
-    epochs: BTreeMap<String, BTreeMap<u32, i32>>,
+    epochs: BTreeMap<String, BTreeMap<u32, Epoch>>,
     #[serde(default)]
     ids: BTreeMap<String, String>,
 }
@@ -45,12 +69,24 @@ impl Seek {
         self.topics.contains_key(topic)
     }
 
-    pub(super) fn epoch(&self, topic: &str, partition: u32) -> Option<i32> {
+    pub(super) fn epoch(&self, topic: &str, partition: u32) -> Option<Epoch> {
         self.epochs.get(topic)?.get(&partition).copied()
     }
 
-    pub(super) fn set_epoch(&mut self, topic: &str, partition: u32, epoch: i32) {
-        put(&mut self.epochs, topic, partition, epoch);
+    pub(super) fn set_epoch(&mut self, topic: &str, partition: u32, epoch: Option<Epoch>) {
+        if let Some(epoch) = epoch {
+            put(&mut self.epochs, topic, partition, epoch);
+        } else if let Some(epochs) = self.epochs.get_mut(topic) {
+            epochs.remove(&partition);
+        }
+    }
+
+    /// Goes on where `later` stands, in the partitions that it names.
+    pub(super) fn advance(&mut self, later: &Self) {
+        for (topic, partition, offset) in later.iter() {
+            self.set(topic, partition, offset);
+            self.set_epoch(topic, partition, later.epoch(topic, partition));
+        }
     }
 
     /// Every partition and its offset.
@@ -172,6 +208,21 @@ mod tests {
     }
 
     #[test]
+    fn a_seek_goes_on_with_the_epochs_of_the_later_one() {
+        let seek = |offset, epochs: JsonValue| {
+            let topics = serde_json::json!({"orders": {"0": offset, "1": 2}});
+            let json =
+                serde_json::json!({"version": 1, "topics": topics, "epochs": {"orders": epochs}});
+            Seek::from_json(&json).unwrap()
+        };
+        let mut earlier = seek(5, serde_json::json!({"0": [3, 5], "1": [1, 2]}));
+        assert_eq!(earlier.epoch("orders", 0), Some(Epoch { number: 3, end: 5 }));
+        let later = seek(9, serde_json::json!({"1": [1, 2]}));
+        earlier.advance(&later);
+        assert_eq!(earlier, later, "the epoch of another place says nothing");
+    }
+
+    #[test]
     fn a_damaged_seek_is_refused() {
         check_seek(serde_json::json!({"version": 2, "topics": {}}), "its version is 2");
         check_seek(serde_json::json!({"version": 1}), "topics");
@@ -202,7 +253,8 @@ mod tests {
             let mut seek = Seek::default();
             for range in &ranges {
                 seek.set(&range.topic, range.partition, range.to);
-                seek.set_epoch(&range.topic, range.partition, range.count as i32);
+                let epoch = Epoch { number: range.count as i32, end: range.to };
+                seek.set_epoch(&range.topic, range.partition, Some(epoch));
                 seek.ids.insert(range.topic.clone(), format!("id of {}", range.topic));
             }
             prop_assert_eq!(Seek::from_json(&seek.to_json()).unwrap(), seek);

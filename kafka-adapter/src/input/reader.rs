@@ -19,9 +19,10 @@ use serde_json::Value as JsonValue;
 use super::KafkaInput;
 use super::ask::Questions;
 use super::begin::Beginning;
+use super::epochs::cuts;
 use super::live::Live;
 use super::member::Member;
-use super::plan::Policies;
+use super::plan::{Policies, taken_back};
 use super::position::{Seek, ranges_from_msgpack};
 use super::properties;
 use super::replay::replay;
@@ -129,16 +130,18 @@ impl Opening<'_> {
         let brokers = config.brokers.join(",");
         let stored = resume.as_ref().map(Seek::from_json).transpose()?;
         let questions = Questions { client: &asking, brokers: &brokers, patience: timing.connect };
-        let start = start(config, &topics, &questions, stored.as_ref())?;
-        for (policy, text) in start.applied {
-            consumer.policy_applied(policy, text);
-        }
+        let mut start = start(config, &topics, &questions, stored.as_ref())?;
         let waker = Waker::default();
         let partitions = start.seek.iter().count();
         let reading = properties::reading(config, consumer.limits(), partitions);
         let mut source = Source::new(client::create(&reading)?, waker.clone());
         for (topic, number, offset) in start.seek.iter() {
             source.add(topic, number, offset)?;
+        }
+        let cuts = cuts(&mut source, &start.seek, timing.connect)?;
+        let taken_back = taken_back(&mut start.seek, &cuts, Policies::of(config))?;
+        for (policy, text) in start.applied.into_iter().chain(taken_back) {
+            consumer.policy_applied(policy, text);
         }
         let looks = Looks {
             client: asking,
@@ -345,9 +348,7 @@ fn read_assigned(
                     consumer.buffered(size);
                 }
                 consumer.replayed(batches);
-                for (topic, number, offset) in Seek::from_json(&metadata)?.iter() {
-                    seek.set(topic, number, offset);
-                }
+                seek.advance(&Seek::from_json(&metadata)?);
             }
             Command::Extend => return Live::new(shared, source, &seek)?.run(orders),
             Command::Disconnect => return Ok(()),

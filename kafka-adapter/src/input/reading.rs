@@ -14,6 +14,7 @@ use lockgate_core::{
 };
 use serde_json::Value as JsonValue;
 
+use super::position::Epoch;
 use super::queue::{self, Queue};
 use super::reader::{Order, Shared};
 use super::source::Source;
@@ -25,6 +26,8 @@ pub(super) struct Reading<'a> {
     queue: Queue,
     /// Of each partition the offset of the first record that was not handed over.
     next: Vec<u64>,
+    /// Of each partition the last record that was handed over, where its leader's epoch is known.
+    epochs: Vec<Option<Epoch>>,
     /// Where each partition ends, if it does.
     ends: Vec<Option<u64>>,
     /// The partition that is looked at first next time.
@@ -63,6 +66,7 @@ impl<'a> Reading<'a> {
             contexts: PartitionContexts::new(shared.max_pending_records),
             queue: Queue::default(),
             next: Vec::new(),
+            epochs: Vec::new(),
             ends: Vec::new(),
             first: 0,
             running: true,
@@ -96,8 +100,10 @@ impl<'a> Reading<'a> {
     pub(super) fn begin(&mut self, index: usize, offset: u64, end: Option<u64>) {
         let parts = self.source.parts.len();
         self.next.resize(parts, 0);
+        self.epochs.resize(parts, None);
         self.ends.resize(parts, None);
         (self.next[index], self.ends[index]) = (offset, end);
+        self.epochs[index] = self.source.parts[index].epoch;
         self.contexts.assign([PartitionId(index as u32)]);
     }
 
@@ -193,6 +199,10 @@ impl<'a> Reading<'a> {
             let from = self.next[index];
             let to = batches.last().and_then(Batch::end_offset).unwrap_or(from);
             self.next[index] = to;
+            if let Some(last) = batches.last().and_then(|batch| batch.iter().next_back()) {
+                let epoch = |number| Epoch { number, end: last.end_offset };
+                self.epochs[index] = last.leader_epoch.map(epoch);
+            }
             Share { index, from, to, batches }
         });
         shares.collect()
@@ -204,5 +214,10 @@ impl<'a> Reading<'a> {
             self.next[index] = self.source.parts[index].position;
         }
         self.next[index]
+    }
+
+    /// The last record before that place, where its leader's epoch is known.
+    pub(super) fn epoch(&self, index: usize) -> Option<Epoch> {
+        self.epochs[index]
     }
 }

@@ -30,6 +30,9 @@ pub(super) fn replay(
         let index = source
             .find(&range.topic, range.partition)
             .ok_or_else(|| refuse(range, "the partition is not among those that are read"))?;
+        if source.parts[index].lost.is_some() {
+            return Err(refuse(range, "the log was truncated before them"));
+        }
         if range.from < range.to {
             places.push((index, range.from));
         }

@@ -12,9 +12,12 @@ use lockgate_core::{
 };
 use rdkafka::consumer::{CommitMode, Consumer, RebalanceProtocol};
 use rdkafka::error::{KafkaError, KafkaResult, RDKafkaErrorCode as Code};
-use rdkafka::{Offset, TopicPartitionList};
+use rdkafka::topic_partition_list::{Offset, TopicPartitionList, TopicPartitionListElem};
 
-use super::native::{Arrival, Commits, PartitionQueue};
+use super::epochs::common_end;
+use super::native::{Arrival, Commits, PartitionQueue, set_epoch};
+use super::plan::cut;
+use super::position::Epoch;
 use crate::client::Name;
 use crate::client::{self, Client, Events, Rebalance, Waker};
 
@@ -27,12 +30,25 @@ pub(super) struct Part {
     pub(super) queue: PartitionQueue,
     /// Everything before this offset has been copied, or is known not to be there.
     pub(super) position: u64,
+    /// The last record before the position, where its leader's epoch is known.
+    pub(super) epoch: Option<Epoch>,
+    /// Why the log holds the position no longer, if it was found to be so.
+    pub(super) lost: Option<Lost>,
     /// Whether the client reads it.
     pub(super) is_assigned: bool,
     /// Whether the library may take an error for a message that was read, and go on behind it after a rebalance.
     pub(super) is_displaced: bool,
     /// Where the log ended when its end was last seen; records may have come since.
     pub(super) seen_end: Option<u64>,
+}
+
+/// Why a position cannot be gone on from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Lost {
+    /// Other records lie before it than those that were read.
+    Truncated,
+    /// It lies before the log or behind it.
+    OutOfRange,
 }
 
 /// Records that were copied, and their offsets.
@@ -87,7 +103,7 @@ impl Part {
                     continue;
                 }
             };
-            let offset = record.offset;
+            let (offset, epoch) = (record.offset, record.leader_epoch);
             if offset < self.position {
                 self.queue.pop();
                 continue;
@@ -106,6 +122,7 @@ impl Part {
             }
             offsets.push(offset);
             self.position = offset + 1;
+            self.epoch = epoch.map(|number| Epoch { number, end: offset + 1 });
             self.queue.pop();
         }
         let batch = (!builder.is_empty()).then(|| builder.build());
@@ -116,12 +133,20 @@ impl Part {
     ///
     /// # Errors
     /// The same, if it does not pass.
-    fn failure(&self, code: Code, reason: &str) -> Result<EndpointError, EndpointError> {
+    fn failure(&mut self, code: Code, reason: &str) -> Result<EndpointError, EndpointError> {
         let (partition, position) = (&self.partition, self.position);
         match code {
-            Code::AutoOffsetReset | Code::OffsetOutOfRange => Err(EndpointError::Data(format!(
-                "{partition} cannot be read on from offset {position}: it is no longer in the log ({reason})"
-            ))),
+            Code::AutoOffsetReset | Code::OffsetOutOfRange => {
+                Err(EndpointError::Data(if let Some(common) = common_end(reason) {
+                    self.lost = Some(Lost::Truncated);
+                    cut(self.topic(), self.number(), position, self.epoch, common)
+                } else {
+                    self.lost = Some(Lost::OutOfRange);
+                    format!(
+                        "{partition} cannot be read on from offset {position}: it is no longer in the log ({reason})"
+                    )
+                }))
+            }
             Code::BrokerTransportFailure
             | Code::AllBrokersDown
             | Code::OperationTimedOut
@@ -208,6 +233,7 @@ impl Source {
         let part = &mut self.parts[index];
         part.queue.clear();
         (part.position, part.is_assigned, part.seen_end) = (offset, true, None);
+        part.epoch = None;
     }
 
     /// Makes the library go on at our own places, where it may have got them wrong.
@@ -289,6 +315,8 @@ impl Source {
             partition,
             queue,
             position,
+            epoch: None,
+            lost: None,
             is_assigned: false,
             is_displaced: false,
             seen_end: None,
@@ -322,9 +350,6 @@ impl Source {
             })?;
             (part.position, part.is_assigned, part.seen_end) = (*offset, true, None);
         }
-        let refused = |error: KafkaError| {
-            EndpointError::Bug(format!("the Kafka client does not take partitions: {error}"))
-        };
         if leave.count() > 0 {
             self.client.incremental_unassign(&leave).map_err(refused)?;
             places.iter().for_each(|(index, _)| {
@@ -338,6 +363,40 @@ impl Source {
             self.client.incremental_assign(&join).map_err(refused)?;
         }
         Ok(())
+    }
+
+    /// Makes the client read partitions that it does not read yet, each after its last record, once it knows that
+    /// this is the one that its log holds there. Their positions stay.
+    pub(super) fn read_after(
+        &mut self,
+        places: &[(usize, Epoch)],
+        patience: Duration,
+    ) -> Result<(), EndpointError> {
+        let (mut list, mut after) = (TopicPartitionList::new(), TopicPartitionList::new());
+        for (index, Epoch { number, end }) in places {
+            let part = &mut self.parts[*index];
+            let (topic, partition) = (&part.partition.source, part.number());
+            let offset = Offset::Offset(i64::try_from(*end).unwrap_or(i64::MAX));
+            for list in [&mut list, &mut after] {
+                list.add_partition_offset(topic, partition as i32, offset).map_err(refused)?;
+            }
+            set_epoch(&mut after, topic, partition, *number);
+            part.is_assigned = true;
+        }
+        self.client.incremental_assign(&list).map_err(refused)?;
+        // The library asks for sure only where it is told to go elsewhere, not where it begins.
+        let after = self.client.seek_partitions(after, patience).map_err(refused)?;
+        after.elements().iter().try_for_each(TopicPartitionListElem::error).map_err(refused)
+    }
+
+    /// The client reads the partition no longer.
+    pub(super) fn leave(&mut self, index: usize) -> Result<(), EndpointError> {
+        let part = &mut self.parts[index];
+        part.is_assigned = false;
+        part.queue.clear();
+        let mut list = TopicPartitionList::new();
+        list.add_partition(&part.partition.source, part.number() as i32);
+        self.client.incremental_unassign(&list).map_err(refused)
     }
 
     /// Lets the client tell what happened besides records: outages are reported, once each. Gives what the group
@@ -389,6 +448,10 @@ impl Drop for Source {
             tracing::debug!("{error}");
         }
     }
+}
+
+fn refused(error: KafkaError) -> EndpointError {
+    EndpointError::Bug(format!("the Kafka client does not take partitions: {error}"))
 }
 
 fn unanswered(error: KafkaError) -> EndpointError {
