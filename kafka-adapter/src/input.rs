@@ -2,10 +2,11 @@
 //!
 //! [`KafkaInput`] opens a reader with a thread of its own. The parts, from the pure to those that touch the
 //! client library: `position` is what is stored, `plan` holds it against the log, `queue` keeps what was read;
-//! `properties` says what clients are made with, `topics`, `ask` and `start` turn every place into a number, `epochs` asks whether
-//! the log before it is still the same, `native` takes messages from the client, `source` copies them into batches, `replay` reads journaled steps again, `reading`
-//! is what goes on then: by `live` for assigned partitions, with `watch` looking for new ones, and by `member` in a
-//! group, with `begin` saying where partitions begin. `reader` opens and drives.
+//! `properties` says what clients are made with; `topics`, `ask` and `start` turn every place into a number, `epochs`
+//! asks whether the log before it is still the same; `native` takes messages from the client, `source` copies them
+//! into batches, `replay` reads journaled steps again, `reading` is what goes on then: by `live` for assigned
+//! partitions, with `watch` looking for new ones, and by `member` in a group, with `begin` saying where partitions
+//! begin. `reader` opens and drives.
 
 mod ask;
 mod begin;
