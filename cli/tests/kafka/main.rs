@@ -11,6 +11,8 @@ mod data;
 mod site;
 
 mod cluster;
+mod compaction;
+mod debugger;
 mod group;
 mod kills;
 mod many;

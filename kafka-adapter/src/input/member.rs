@@ -73,7 +73,7 @@ impl<'a> Member<'a> {
         beginning: &'a Beginning,
         commits: Option<GroupCommits>,
     ) -> Result<Self, EndpointError> {
-        source.subscribe(&beginning.subscription())?;
+        source.subscribe(group, &beginning.subscription())?;
         let committer = source.commits()?;
         Ok(Self {
             reading: Reading::new(shared, source),

@@ -159,6 +159,8 @@ impl Part {
             | Code::UnknownLeaderEpoch
             | Code::FencedLeaderEpoch
             | Code::OffsetNotAvailable
+            // What a broker says that has stumbled over itself. The next answer is another one.
+            | Code::Unknown
             | Code::TopicAuthorizationFailed => Ok(EndpointError::Unavailable {
                 what: format!("reading {partition} from offset {position} on"),
                 source: reason.into(),
@@ -195,6 +197,8 @@ pub(super) struct Source {
     /// Set when the client has something to say.
     speaks: Arc<AtomicBool>,
     listened: Instant,
+    /// The group that was joined, if one was.
+    group: Option<String>,
 }
 
 impl Source {
@@ -206,7 +210,8 @@ impl Source {
             wakes.wake();
         });
         let (client, listened) = (Arc::new(client), Instant::now());
-        Self { parts: Vec::new(), numbers: BTreeMap::new(), client, waker, speaks, listened }
+        let (parts, numbers) = (Vec::new(), BTreeMap::new());
+        Self { parts, numbers, client, waker, speaks, listened, group: None }
     }
 
     pub(super) fn client(&self) -> &Client {
@@ -214,7 +219,12 @@ impl Source {
     }
 
     /// Joins the consumer group.
-    pub(super) fn subscribe(&self, topics: &[String]) -> Result<(), EndpointError> {
+    pub(super) fn subscribe(
+        &mut self,
+        group: &str,
+        topics: &[String],
+    ) -> Result<(), EndpointError> {
+        self.group = Some(group.to_owned());
         let topics: Vec<&str> = topics.iter().map(String::as_str).collect();
         self.client.subscribe(&topics).map_err(|error| {
             EndpointError::Configuration(format!(
@@ -422,6 +432,13 @@ impl Source {
             match code {
                 Code::Fatal => {
                     let what = "reading from Kafka".to_owned();
+                    return Err(EndpointError::Unavailable { what, source: text.into() });
+                }
+                Code::GroupAuthorizationFailed => {
+                    let what = format!(
+                        "reading as a member of consumer group {}: the right Read on the group is missing",
+                        self.group.as_deref().unwrap_or_default()
+                    );
                     return Err(EndpointError::Unavailable { what, source: text.into() });
                 }
                 // Said once for each time that the last connection is lost.

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "all of this is test code, helpers included")]
 
 mod broker;
+mod broker_errors;
 mod conformance;
 mod group;
 mod harness;

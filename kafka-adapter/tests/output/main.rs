@@ -4,6 +4,7 @@
 #[path = "../input/broker.rs"]
 #[allow(dead_code, reason = "the tests of inputs use the rest of it")]
 mod broker;
+mod broker_errors;
 mod crash;
 mod group;
 mod harness;
