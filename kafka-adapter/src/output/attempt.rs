@@ -77,7 +77,8 @@ impl Writer {
                     let before = self.producer.outstanding();
                     self.serve(LOOK)?;
                     if self.producer.has_failed_deliveries() && self.is_transactional() {
-                        return Err(self.judge(Failure::abort(Code::State, "a delivery failed")));
+                        let failure = self.reason(Failure::abort(Code::State, "a delivery failed"));
+                        return Err(self.judge(failure));
                     }
                     if before == 0 {
                         return Err(Setback::Failed(Failure::abort(Code::QueueFull, "no room")));
@@ -89,7 +90,10 @@ impl Writer {
                     self.rest()?;
                 }
                 Obstacle::Refused(refused) => self.refuse(number, refused)?,
-                Obstacle::Failed(failure) => return Err(self.judge(failure)),
+                Obstacle::Failed(failure) => {
+                    let failure = self.reason(failure);
+                    return Err(self.judge(failure));
+                }
             }
         }
     }
@@ -131,6 +135,19 @@ impl Writer {
             }
         };
         Err(Setback::Stop(error))
+    }
+
+    /// Why the transaction has failed of which `failure` only says that it has. The client tells when it is to commit,
+    /// which it cannot any more.
+    fn reason(&self, failure: Failure) -> Failure {
+        let is_reason = !matches!(failure.code, Code::Fail | Code::State);
+        if is_reason || failure.is_fatal || !self.is_transactional() {
+            return failure;
+        }
+        match self.producer.commit(CALL) {
+            Err(reason) if reason.remedy() != Remedy::Repeat => reason,
+            _ => failure,
+        }
     }
 
     /// What `failure` comes from, as far as failed deliveries tell.
@@ -294,6 +311,7 @@ impl Writer {
             }
         }
         let failure = self.producer.failed_with(Failure::abort(Code::Fail, "a delivery failed"));
+        let failure = self.reason(failure);
         Err(self.judge(failure))
     }
 }
