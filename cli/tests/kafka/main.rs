@@ -12,7 +12,6 @@ mod site;
 
 mod cluster;
 mod compaction;
-mod debugger;
 mod group;
 mod kills;
 mod many;
