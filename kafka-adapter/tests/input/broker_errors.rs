@@ -314,18 +314,6 @@ fn a_group_that_may_not_be_joined_is_told() {
     });
 }
 
-/// Another process has the same `group_instance_id`.
-#[test]
-fn a_member_at_work_that_is_fenced_stops() {
-    let cluster = Cluster::new();
-    cluster.send(&["a"]);
-    let member = cluster.join();
-    turns(&member, 1).unwrap();
-    cluster.answers(Request::Heartbeat, RD_KAFKA_RESP_ERR_FENCED_INSTANCE_ID, 1);
-    let text = member.failure();
-    assert!(text.contains("fenced"), "{text}");
-}
-
 /// It does not hear of it before it has to join anew.
 #[test]
 fn a_member_at_work_whose_group_may_not_be_read_any_more_stops() {
