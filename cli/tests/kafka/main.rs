@@ -12,6 +12,7 @@ mod site;
 
 mod cluster;
 mod compaction;
+mod debugger;
 mod group;
 mod kills;
 mod many;
