@@ -409,6 +409,18 @@ impl Source {
         self.client.incremental_unassign(&list).map_err(refused)
     }
 
+    /// The client is of no use any more.
+    fn failed(&self, code: Code, text: String) -> EndpointError {
+        let what = match (code, &self.group) {
+            (Code::FencedInstanceId, Some(group)) => format!(
+                "reading as a member of consumer group {group}: another process has joined it with the same \
+                 group_instance_id, and this one stops. Give each process an id of its own"
+            ),
+            _ => "reading from Kafka".to_owned(),
+        };
+        EndpointError::Unavailable { what, source: text.into() }
+    }
+
     /// Lets the client tell what happened besides records: outages are reported, once each. Gives what the group
     /// wants.
     ///
@@ -422,6 +434,10 @@ impl Source {
             return Ok(Vec::new());
         }
         self.listened = Instant::now();
+        // It is not always among what is reported.
+        if let Some((code, text)) = self.client.client().fatal_error() {
+            return Err(self.failed(code, text));
+        }
         let Events { reports, stray, rebalances } = client::events(&self.client);
         if let Some(stray) = stray {
             let what = format!("the record of {stray} came in a queue that is not its own");
@@ -430,10 +446,6 @@ impl Source {
         let mut reason = None;
         for (code, text) in reports {
             match code {
-                Code::Fatal => {
-                    let what = "reading from Kafka".to_owned();
-                    return Err(EndpointError::Unavailable { what, source: text.into() });
-                }
                 Code::GroupAuthorizationFailed => {
                     let what = format!(
                         "reading as a member of consumer group {}: the right Read on the group is missing",

@@ -228,3 +228,28 @@ fn offsets_are_shown_after_a_checkpoint_and_not_before() {
         assert!(begun.elapsed() < WAIT);
     }
 }
+
+/// Two processes that were given the same instance id: the brokers let the newer one in, and the older one ends.
+#[test]
+fn of_two_members_with_one_instance_id_the_older_one_is_told_and_ends() {
+    let topic = Topic::new("twins", 4);
+    fill(&topic, 500);
+    let twin = || {
+        let mut config = member(&topic, GroupProtocol::CooperativeSticky);
+        if let ReadMode::Group(group) = &mut config.mode {
+            group.instance_id = Some("worker-1".into());
+        }
+        let reading = join(KafkaInput::new(config));
+        reading.extend();
+        reading
+    };
+    let mut union = Union::default();
+    let first = twin();
+    union.grow(&[&first], 2000);
+    let second = twin();
+    let failure = first.failure();
+    assert!(failure.contains("group_instance_id"), "{failure}");
+    drop(first);
+    fill(&topic, 500);
+    union.grow(&[&second], 4000);
+}
