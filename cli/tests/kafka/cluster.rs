@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::future::Future;
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use rdkafka::admin::{AdminClient, AdminOptions, NewTopic, TopicReplication};
@@ -15,6 +17,7 @@ use rdkafka::producer::{BaseProducer, BaseRecord, Producer};
 use rdkafka::{Offset, TopicPartitionList};
 
 use crate::rows::{Check, Row};
+use crate::site::Running;
 
 const WAIT: Duration = Duration::from_secs(60);
 
@@ -180,6 +183,43 @@ impl Topic {
         writer.fill(each);
         writer.finish();
         self
+    }
+
+    /// Writes a few more records to each partition, again and again, while `work` is done. How many records each
+    /// partition has then.
+    pub(crate) fn fed_while(&self, work: impl FnOnce()) -> BTreeMap<u32, u64> {
+        thread::scope(|scope| {
+            // Dropped also when the test fails.
+            let (stop, stopped) = channel::<()>();
+            let written = scope.spawn(move || {
+                let mut writer = self.writer();
+                let pause = Duration::from_millis(20);
+                while stopped.recv_timeout(pause) == Err(RecvTimeoutError::Timeout) {
+                    writer.fill(10);
+                }
+                writer.finish()
+            });
+            work();
+            drop(stop);
+            written.join().unwrap()
+        })
+    }
+
+    /// Waits until the program has written so many more records than there were.
+    pub(crate) fn grows(&self, running: &mut Running, records: u64) {
+        let size = self.size();
+        assert!(running.until(|| self.size() > size + records), "{}", running.stderr());
+    }
+
+    /// Waits until the program has written so many records of each partition, stops it in order, and looks at all
+    /// of them.
+    pub(crate) fn completed_by(&self, mut running: Running, each: &BTreeMap<u32, u64>) {
+        let total = each.values().sum();
+        assert!(running.until(|| self.committed() >= total), "{}", running.stderr());
+        running.signal("TERM");
+        let ended = running.end();
+        assert_eq!(ended.code, 0, "{}", ended.stderr);
+        self.check(each);
     }
 
     /// Gives every committed record to `take`, one partition after the other.

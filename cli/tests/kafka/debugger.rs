@@ -4,7 +4,6 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead, BufReader};
-use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 use rdkafka::config::ClientConfig;
@@ -53,40 +52,17 @@ fn run_with_pauses(
     mut paused: impl FnMut(&mut Running),
 ) -> BTreeMap<u32, u64> {
     let mut running = site.start();
-    let each = std::thread::scope(|scope| {
-        // Dropped also when the test fails.
-        let (stop, stopped) = channel::<()>();
-        let load = scope.spawn(move || {
-            let mut writer = from.writer();
-            while stopped.recv_timeout(Duration::from_millis(20)) == Err(RecvTimeoutError::Timeout)
-            {
-                writer.fill(10);
-            }
-            writer.finish()
-        });
+    let each = from.fed_while(|| {
         for _ in 0..scaled(6, 2) {
-            goes_on(&mut running, to);
+            to.grows(&mut running, 500);
             running.signal("STOP");
             paused(&mut running);
             running.signal("CONT");
         }
-        goes_on(&mut running, to);
-        drop(stop);
-        load.join().unwrap()
+        to.grows(&mut running, 500);
     });
-    let total: u64 = each.values().sum();
-    assert!(running.until(|| to.committed() >= total), "{}", running.stderr());
-    running.signal("TERM");
-    let ended = running.end();
-    assert_eq!(ended.code, 0, "{}", ended.stderr);
-    to.check(&each);
+    to.completed_by(running, &each);
     each
-}
-
-/// Waits until more was written than what was on its way.
-fn goes_on(running: &mut Running, to: &Topic) {
-    let size = to.size();
-    assert!(running.until(|| to.size() > size + 500), "{}", running.stderr());
 }
 
 /// How many members the brokers count in a group.
@@ -104,13 +80,12 @@ fn a_member_of_a_group_that_stood_still_comes_back_by_itself() {
     let site = pipeline(&input(&from, &group), &format!("out: {}", output(&to)));
     let asking: BaseConsumer =
         ClientConfig::new().set("bootstrap.servers", shared()).create().unwrap();
-    let each = run_with_pauses(&site, (&from, &to), |running| {
+    run_with_pauses(&site, (&from, &to), |running| {
         assert_eq!(members(&asking, &from.name), Some(1));
         let forgotten = running.until(|| members(&asking, &from.name) == Some(0));
         assert!(forgotten, "{}", running.stderr());
         wait(running);
     });
-    println!("{each:?}");
 }
 
 /// No group, but transactions that the brokers give up meanwhile.

@@ -1,12 +1,10 @@
 //! Brokers that die under load: the pipeline waits, says so, and goes on; nothing is lost or doubled.
 
 use std::net::TcpListener;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
 
 use crate::cluster::{Cluster, Topic, shared};
 use crate::scaled;
-use crate::site::{Running, Site};
+use crate::site::Site;
 
 fn pipeline(input: &str, output: &str) -> String {
     format!(
@@ -61,47 +59,16 @@ fn of_three_brokers_one_after_the_other_dies() {
         &format!("brokers: \"{servers}\", topic: {}", to.name),
     ));
     let mut running = site.start();
-    let stops = AtomicBool::new(false);
-    let each = thread::scope(|scope| {
-        let _stop = StopAtEnd(&stops);
-        let written = scope.spawn(|| {
-            let mut writer = from.writer();
-            while !stops.load(Ordering::Relaxed) {
-                writer.fill(20);
-            }
-            writer.finish()
-        });
+    let each = from.fed_while(|| {
         for broker in (1..=3).cycle().take(scaled(12, 3)) {
-            goes_on(&mut running, &to);
+            to.grows(&mut running, 1000);
             cluster.kill(broker);
             assert!(running.until(|| to.brokers() == 2), "{}", running.stderr());
-            goes_on(&mut running, &to);
+            to.grows(&mut running, 1000);
             cluster.start_again(broker);
         }
-        stops.store(true, Ordering::Relaxed);
-        written.join().unwrap()
     });
-    let total: u64 = each.values().sum();
-    assert!(running.until(|| to.committed() == total), "{}", running.stderr());
-    running.signal("TERM");
-    let ended = running.end();
-    assert_eq!(ended.code, 0, "{}", ended.stderr);
-    to.check(&each);
-}
-
-/// Waits until more was written than what was on its way.
-fn goes_on(running: &mut Running, to: &Topic) {
-    let size = to.size();
-    assert!(running.until(|| to.size() > size + 10_000), "{}", running.stderr());
-}
-
-/// Also when the test fails nobody goes on writing.
-struct StopAtEnd<'a>(&'a AtomicBool);
-
-impl Drop for StopAtEnd<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
+    to.completed_by(running, &each);
 }
 
 #[test]
