@@ -28,9 +28,10 @@ const FORBIDDEN: [(&str, &str); 12] = [
 const SET_BY_BROKERS: [(&str, &str); 1] =
     [("session.timeout.ms", "the brokers set it where they deal the partitions")];
 
-/// The least that an answer may hold of each partition. A batch that is larger comes only for the first partition of
-/// an answer, and then a round over all partitions takes as many answers as there are partitions.
-const MIN_ANSWER: u64 = 64 << 10;
+/// The least that an answer may hold of each partition: as large as the batches of Java producers are by default. A
+/// larger batch comes only for the first partition of an answer, and then a round over all partitions takes as many
+/// answers as there are partitions.
+const MIN_ANSWER: u64 = 16 << 10;
 
 /// What the client needs to hold a message, besides its bytes.
 const MESSAGE: u64 = 320;
@@ -179,8 +180,8 @@ mod tests {
         for (partitions, kbytes, messages, answer) in [
             (1, "4096", "20000", "1048576"),
             (64, "256", "819", "262144"),
-            (1000, "16", "52", "65536"),
-            (50_000, "1", "1", "65536"),
+            (1000, "16", "52", "16777"),
+            (50_000, "1", "1", "16384"),
         ] {
             let value = |name| value(&config(&[]), name, partitions);
             assert_eq!(value("queued.max.messages.kbytes"), kbytes, "{partitions}");
