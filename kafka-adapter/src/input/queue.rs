@@ -42,11 +42,13 @@ impl Queue {
     /// How many records may come besides: about as many as fit if they are like those held, and always one if none
     /// is held.
     pub(super) fn room(&self, limits: QueueLimits) -> usize {
-        let Some(mean) = self.held.bytes.checked_div(self.held.records) else { return usize::MAX };
-        let records = limits.max_queued_records.saturating_sub(self.held.records);
-        let half = (limits.max_queued_bytes / 2).saturating_sub(self.held.bytes) / mean.max(1);
-        let whole = limits.max_queued_bytes.saturating_sub(memory(self.held)) / (mean + ROW);
-        usize::try_from(records.min(half.max(whole))).unwrap_or(usize::MAX)
+        let mut room = limits.max_queued_records.saturating_sub(self.held.records);
+        if let Some(mean) = self.held.bytes.checked_div(self.held.records) {
+            let half = (limits.max_queued_bytes / 2).saturating_sub(self.held.bytes) / mean.max(1);
+            let whole = limits.max_queued_bytes.saturating_sub(memory(self.held)) / (mean + ROW);
+            room = room.min(half.max(whole));
+        }
+        usize::try_from(room).unwrap_or(usize::MAX)
     }
 
     pub(super) fn push(&mut self, partition: usize, batch: Batch, tickets: Tickets) {
