@@ -3,90 +3,14 @@
 
 use std::time::{Duration, Instant};
 
-use lockgate_kafka_adapter::{
-    GroupConfig, GroupProtocol, KafkaInput, KafkaInputConfig, ReadMode, TopicSelection,
-};
-use rdkafka::config::ClientConfig;
-use rdkafka::consumer::{BaseConsumer, Consumer};
-use rdkafka::mocking::MockCluster;
-use rdkafka::producer::{BaseProducer, BaseRecord, DefaultProducerContext, Producer};
+use lockgate_kafka_adapter::KafkaInput;
 use rdkafka::types::RDKafkaApiKey as Request;
 use rdkafka::types::RDKafkaRespErr::{self as Answer, *};
-use rdkafka::{Offset, TopicPartitionList};
 
-use crate::harness::{Got, Reading, join, open, refused};
+use crate::harness::{Got, Reading, refused};
+use crate::mock::{Cluster, opened};
 
 const WAIT: Duration = Duration::from_secs(20);
-
-struct Cluster {
-    cluster: MockCluster<'static, DefaultProducerContext>,
-    producer: BaseProducer,
-}
-
-impl Cluster {
-    fn new() -> Self {
-        let cluster = MockCluster::new(1).unwrap();
-        cluster.create_topic("t", 1, 1).unwrap();
-        let mut config = ClientConfig::new();
-        config.set("bootstrap.servers", cluster.bootstrap_servers());
-        let producer = config.create().unwrap();
-        Self { cluster, producer }
-    }
-
-    fn send(&self, values: &[&str]) {
-        for value in values {
-            let record = BaseRecord::<(), str>::to("t").partition(0).payload(value);
-            self.producer.send(record).map_err(|(error, _)| error).unwrap();
-        }
-        self.producer.flush(WAIT).unwrap();
-    }
-
-    fn answers(&self, request: Request, answer: Answer, times: usize) {
-        self.cluster.request_errors(request, &vec![answer; times]);
-    }
-
-    fn input(&self) -> KafkaInputConfig {
-        let topics = TopicSelection::Names(vec!["t".into()]);
-        KafkaInputConfig::new(vec![self.cluster.bootstrap_servers()], topics)
-    }
-
-    fn open(&self) -> Reading {
-        opened(self.input())
-    }
-
-    /// As a member of the group g.
-    fn join(&self) -> Reading {
-        let protocol = GroupProtocol::CooperativeSticky;
-        let group = GroupConfig { id: "g".into(), protocol, instance_id: None };
-        let mut config = KafkaInputConfig { mode: ReadMode::Group(group), ..self.input() };
-        for (name, value) in [("session.timeout.ms", "6000"), ("heartbeat.interval.ms", "200")] {
-            config.properties.insert(name.into(), value.into());
-        }
-        let reading = join(KafkaInput::new(config));
-        reading.extend();
-        reading
-    }
-
-    /// The offset that the group g has committed.
-    fn committed(&self) -> Option<i64> {
-        let mut config = ClientConfig::new();
-        config.set("bootstrap.servers", self.cluster.bootstrap_servers()).set("group.id", "g");
-        let consumer: BaseConsumer = config.create().unwrap();
-        let mut list = TopicPartitionList::new();
-        list.add_partition("t", 0);
-        let found = consumer.committed_offsets(list, WAIT).unwrap();
-        match found.find_partition("t", 0).unwrap().offset() {
-            Offset::Offset(offset) => Some(offset),
-            _ => None,
-        }
-    }
-}
-
-fn opened(input: KafkaInputConfig) -> Reading {
-    let reading = open(KafkaInput::new(input), None).unwrap();
-    reading.extend();
-    reading
-}
 
 /// Some at a time: each waits most of its time.
 fn at_once<T: Sync>(cases: &[T], check: impl Fn(&T) + Sync) {

@@ -2,52 +2,14 @@
 
 use std::time::{Duration, Instant};
 
-use lockgate_kafka_adapter::{KafkaInput, KafkaInputConfig, TopicSelection};
-use rdkafka::config::ClientConfig;
-use rdkafka::mocking::MockCluster;
-use rdkafka::producer::{BaseProducer, BaseRecord, DefaultProducerContext, Producer};
-
-use crate::harness::{Reading, open};
+use crate::mock::Cluster;
 
 const BROKER: i32 = 1;
-
-struct Cluster {
-    cluster: MockCluster<'static, DefaultProducerContext>,
-    producer: BaseProducer,
-}
-
-impl Cluster {
-    fn new() -> Self {
-        let cluster = MockCluster::new(1).unwrap();
-        cluster.create_topic("t", 1, 1).unwrap();
-        let mut config = ClientConfig::new();
-        config.set("bootstrap.servers", cluster.bootstrap_servers());
-        config.set("reconnect.backoff.max.ms", "200");
-        let producer = config.create().unwrap();
-        Self { cluster, producer }
-    }
-
-    fn send(&self, value: &str) {
-        let record = BaseRecord::<(), str>::to("t").partition(0).payload(value);
-        self.producer.send(record).map_err(|(error, _)| error).unwrap();
-        self.producer.flush(Duration::from_secs(10)).unwrap();
-    }
-
-    fn open(&self) -> Reading {
-        let topics = TopicSelection::Names(vec!["t".into()]);
-        let servers = self.cluster.bootstrap_servers();
-        let mut config = KafkaInputConfig::new(vec![servers], topics);
-        config.properties.insert("reconnect.backoff.max.ms".into(), "200".into());
-        let reading = open(KafkaInput::new(config), None).unwrap();
-        reading.extend();
-        reading
-    }
-}
 
 #[test]
 fn an_outage_is_reported_once_and_reading_goes_on_after_it() {
     let cluster = Cluster::new();
-    cluster.send("before");
+    cluster.send(&["before"]);
     let reading = cluster.open();
     assert_eq!(reading.records(1)[0].offset, 0);
     for outage in 1..=2 {
@@ -56,7 +18,7 @@ fn an_outage_is_reported_once_and_reading_goes_on_after_it() {
         // The reader still answers.
         assert!(reading.queue().unwrap().records().is_empty());
         cluster.cluster.broker_up(BROKER).unwrap();
-        cluster.send("after");
+        cluster.send(&["after"]);
         assert_eq!(reading.records(1)[0].offset, outage as u64);
         let errors = reading.errors();
         assert_eq!(errors.len(), outage, "{errors:?}");
