@@ -106,6 +106,17 @@ impl Topic {
         Self::made(servers, purpose, 1, TopicReplication::Variable(&brokers), &config)
     }
 
+    /// With one partition, which the brokers compact all the time.
+    pub(crate) fn compacted(servers: &str, purpose: &str) -> Self {
+        let config = [
+            ("cleanup.policy", "compact"),
+            ("segment.ms", "100"),
+            ("min.cleanable.dirty.ratio", "0.001"),
+            ("min.compaction.lag.ms", "0"),
+        ];
+        Self::made(servers, purpose, 1, TopicReplication::Fixed(1), &config)
+    }
+
     fn made(
         servers: &str,
         purpose: &str,

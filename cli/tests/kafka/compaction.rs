@@ -3,8 +3,6 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use rdkafka::admin::{AdminClient, AdminOptions, AlterConfig, ResourceSpecifier};
-use rdkafka::client::DefaultClientContext;
 use rdkafka::config::ClientConfig;
 use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::error::KafkaError;
@@ -18,7 +16,7 @@ use crate::site::Site;
 
 const WAIT: Duration = Duration::from_secs(60);
 
-/// A topic of one partition that the brokers compact all the time, and what was written to it.
+/// A compacted topic, and what was written to it.
 struct Compacted {
     topic: Topic,
     producer: BaseProducer,
@@ -28,18 +26,9 @@ struct Compacted {
 
 impl Compacted {
     fn new(purpose: &str) -> Self {
-        let topic = Topic::new(&shared(), purpose, 1, 1);
+        let topic = Topic::compacted(&shared(), purpose);
         let mut config = ClientConfig::new();
         config.set("bootstrap.servers", shared());
-        let admin: AdminClient<DefaultClientContext> = config.create().unwrap();
-        let settings = AlterConfig::new(ResourceSpecifier::Topic(&topic.name))
-            .set("cleanup.policy", "compact")
-            .set("segment.ms", "100")
-            .set("min.cleanable.dirty.ratio", "0.001")
-            .set("min.compaction.lag.ms", "0");
-        let altered = admin.alter_configs([&settings], &AdminOptions::new());
-        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-        runtime.block_on(altered).unwrap().pop().unwrap().unwrap();
         config.set("enable.idempotence", "true").set("linger.ms", "0");
         Self { topic, producer: config.create().unwrap(), written: Vec::new() }
     }
