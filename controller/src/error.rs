@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use lockgate_core::EndpointError;
+use lockgate_core::{EndpointError, Position};
 
 use crate::sequence::Failure;
 use crate::state::StateError;
@@ -85,8 +85,8 @@ pub struct Divergence {
     pub found: u64,
     /// Hash of what was replayed.
     pub found_hash: u64,
-    /// Where the step should end.
-    pub seek: serde_json::Value,
+    /// Where the step should end, as the reader gave it.
+    pub seek: Position,
 }
 
 impl Error {

@@ -12,7 +12,7 @@ mod schema;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use lockgate_core::PartDigest;
+use lockgate_core::{PartDigest, Position};
 use rusqlite::{Connection, OpenFlags, Transaction, params};
 use serde_json::Value as JsonValue;
 
@@ -20,7 +20,7 @@ use crate::lock::{LockError, StateLock};
 use crate::sequence::{Checkpoint, JournalPart, JournaledStep};
 pub use error::StateError;
 use reader::Reader;
-use rows::{encode_msgpack, seal};
+use rows::{encode_msgpack, journal_seal, seal};
 
 const DATABASE: &str = "state.db";
 
@@ -53,8 +53,8 @@ pub struct NamedStep {
 pub struct NamedPart {
     /// The input's name.
     pub input: String,
-    /// Where the reader stood after the step.
-    pub seek: JsonValue,
+    /// Where the reader stood after the step, as it gave it.
+    pub seek: Position,
     /// What the step consists of.
     pub replay: rmpv::Value,
     /// Count and hash of the records.
@@ -226,26 +226,20 @@ impl State {
         let inputs = &self.inputs;
         in_transaction(&self.path, &mut self.database, "writing the journal", |transaction| {
             let mut insert = transaction.prepare_cached(
-                "INSERT INTO journal (step, input, seek, replay, records, hash, seal)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+                "INSERT INTO journal (step, input, seek, whole, replay, records, hash, seal)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)",
             )?;
             for step in steps {
                 for part in &step.parts {
                     let input = &inputs[part.input];
-                    let seek = part.seek.to_string();
+                    let (seek, whole) = (part.seek.json().to_string(), part.seek.is_whole());
                     let replay = encode_msgpack(&part.replay);
+                    let seal = journal_seal(step.step, input, &seek, whole, &replay, part.digest);
                     let PartDigest { records, hash } = part.digest;
-                    let seal = seal(&[
-                        &step.step.to_le_bytes(),
-                        input.as_bytes(),
-                        seek.as_bytes(),
-                        &replay,
-                        &records.to_le_bytes(),
-                        &hash.to_le_bytes(),
-                    ]);
                     let (records, hash) = (records.cast_signed(), hash.cast_signed());
                     let step = step.step.cast_signed();
-                    insert.execute(params![step, input, seek, replay, records, hash, seal])?;
+                    insert
+                        .execute(params![step, input, seek, whole, replay, records, hash, seal])?;
                 }
             }
             Ok(())

@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
-use serde_json::Value as JsonValue;
-
 use crate::batch::{Batch, count};
 use crate::error::BoxError;
+use crate::resume::Position;
 
 /// One step: a value that can be logged, hashed, compared and replayed.
 #[derive(Clone, Debug)]
@@ -30,8 +29,8 @@ pub struct Part {
     pub input: usize,
     /// The records, in order.
     pub batches: Vec<Batch>,
-    /// Where the input stands after them, as its reader says it; `None` at a barrier.
-    pub seek: Option<Arc<JsonValue>>,
+    /// Where the input stands after them, as its reader says it, whole or what changed; `None` at a barrier.
+    pub seek: Option<Arc<Position>>,
 }
 
 /// What a circuit sends to the outputs in one step.

@@ -14,7 +14,7 @@ pub enum InputReaderCommand {
     /// Comes zero or more times, before any other command, one at a time, and only to readers that
     /// promised exactly once.
     Replay {
-        /// The `seek` that the reader gave with the step: where it stood after it.
+        /// The `seek` that the reader gave with the step, as it gave it, whole or not: where it stood after it.
         metadata: JsonValue,
         /// The `replay` that the reader gave with the step: what the step consists of.
         data: rmpv::Value,

@@ -29,4 +29,4 @@ pub use reader::{InputConsumer, InputEndpoint, InputReader};
 pub use record::{
     BufferSize, Header, Headers, Partition, QueueLimits, Record, Timestamp, TimestampKind,
 };
-pub use resume::{FaultTolerance, Resume};
+pub use resume::{FaultTolerance, Position, Resume};

@@ -181,7 +181,7 @@ impl MemoryReader {
     }
 
     fn resume(&self, from: usize, to: usize) -> Resume {
-        let seek = json!(to);
+        let seek = json!(to).into();
         match self.level {
             FaultTolerance::ExactlyOnce => {
                 let range = vec![rmpv::Value::from(from), rmpv::Value::from(to)];

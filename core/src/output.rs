@@ -6,6 +6,7 @@ use serde_json::Value as JsonValue;
 
 use crate::batch::Batch;
 use crate::error::EndpointError;
+use crate::resume::Position;
 
 /// A destination of steps. One thread owns it and calls it in this order:
 ///
@@ -70,8 +71,8 @@ pub trait Output: Send {
 pub struct InputPosition {
     /// The input's place in the pipeline, from 0.
     pub input: usize,
-    /// As the reader gave it; `None` at a barrier.
-    pub seek: Option<Arc<JsonValue>>,
+    /// As the reader gave it, whole or what changed; `None` at a barrier.
+    pub seek: Option<Arc<Position>>,
 }
 
 /// Where an output reports to. Calls do not block.

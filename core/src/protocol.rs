@@ -126,6 +126,12 @@ pub enum ProtocolError {
         /// What it gave.
         given: &'static str,
     },
+    /// The reader said what changed in its position before it had given one.
+    #[error("input {reader}: the reader gave the change of a position before it gave the whole")]
+    Change {
+        /// The reader's name.
+        reader: String,
+    },
     /// The reader gave nothing although it had announced records and nothing allowed it to stop there.
     #[error(
         "input {reader}: the reader answered Queue with nothing although it holds {} records", held.records
@@ -156,6 +162,8 @@ pub struct ReaderProtocol {
     held: BufferSize,
     /// Whether the unanswered `Queue` allows the reader to stop at a good position, and so to give nothing.
     checkpoint_requested: bool,
+    /// Whether it has said where it stands, after which changes of that are enough.
+    has_position: bool,
     /// Whether the last answer was a barrier, and a better one was promised for the end.
     at_barrier: bool,
     ended: bool,
@@ -174,6 +182,7 @@ impl ReaderProtocol {
             state: ReaderState::New,
             held: BufferSize::ZERO,
             checkpoint_requested: false,
+            has_position: false,
             at_barrier: false,
             ended: false,
             failed: false,
@@ -314,7 +323,8 @@ impl ReaderProtocol {
     /// The reader answered `Queue` with records of size `given`, and stands at `resume`.
     ///
     /// # Errors
-    /// If it was not asked, gave more than it had announced, or promised more than `resume`.
+    /// If it was not asked, gave more than it had announced, promised more than `resume`, or said what changed in a
+    /// position that it had not given.
     pub fn extended(&mut self, given: BufferSize, resume: &Resume) -> Result<(), ProtocolError> {
         let state = match self.state {
             ReaderState::Running { queued: true } => ReaderState::Running { queued: false },
@@ -341,6 +351,12 @@ impl ReaderProtocol {
                 promised: self.promised,
                 given: if resume.is_barrier() { "barrier" } else { "seek position only" },
             });
+        }
+        match resume.seek() {
+            Some(seek) if !self.has_position && !seek.is_whole() => {
+                return Err(ProtocolError::Change { reader: self.reader.clone() });
+            }
+            seek => self.has_position |= seek.is_some(),
         }
         (self.held, self.state) = (rest, state);
         self.at_barrier = resume.is_barrier() && self.promised > FaultTolerance::None;
@@ -407,6 +423,7 @@ impl ReaderProtocol {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::resume::Position;
     use InputReaderCommand as C;
 
     const LIMITS: QueueLimits = QueueLimits { max_queued_records: 10, max_queued_bytes: 100 };
@@ -655,6 +672,18 @@ mod tests {
         ExactlyOnce nearly there: Replay
         ExactlyOnce at the end: Replay
         ");
+    }
+
+    #[test]
+    fn a_change_follows_a_whole_position() {
+        let change = Resume::Seek { seek: Position::Change(1.into()) };
+        let mut protocol = queued(FaultTolerance::AtLeastOnce, QUEUE);
+        let error = protocol.extended(size(0, 0), &change).unwrap_err();
+        insta::assert_snapshot!(error, @"input orders: the reader gave the change of a position before it gave the whole");
+        for resume in [seek(), Resume::Barrier, change] {
+            protocol.extended(size(0, 0), &resume).unwrap();
+            protocol.send(&QUEUE).unwrap();
+        }
     }
 
     /// A reader may finish what it was doing when it was disconnected, once.

@@ -17,6 +17,9 @@ use tracing::{debug, error, info, warn};
 
 use crate::properties;
 
+/// A topic is looked for so long: brokers learn one after the other that it was made.
+pub(crate) const NEW_TOPIC: Duration = Duration::from_secs(2);
+
 /// A client whose events are kept until somebody asks.
 pub(crate) type Client = BaseConsumer<Reports>;
 

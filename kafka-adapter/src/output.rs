@@ -255,7 +255,7 @@ impl Output for KafkaOutput {
         let attached = positions.iter().filter(|position| groups.contains_key(&position.input));
         self.seeks = attached
             .filter_map(|position| Some((position.input, position.seek.as_ref()?)))
-            .map(|(input, seek)| Ok((input, GroupSeek::from_json(seek)?)))
+            .map(|(input, seek)| Ok((input, GroupSeek::from_json(seek.json())?)))
             .collect();
     }
 

@@ -73,7 +73,8 @@ fn to_json(inspection: &Inspection) -> JsonValue {
             "input": part.input,
             "records": part.digest.records,
             "hash": format!("{:016x}", part.digest.hash),
-            "seek": part.seek,
+            "seek": part.seek.json(),
+            "seek_is_whole": part.seek.is_whole(),
         })
     };
     let step = |NamedStep { step, parts }: &NamedStep| json!({ "step": step, "parts": parts.iter().map(part).collect::<Vec<_>>() });

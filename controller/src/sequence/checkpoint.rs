@@ -136,7 +136,7 @@ impl Sequence {
         let step = self.last_step_of_checkpoint();
         debug_assert_eq!(step, self.last_step);
         self.checkpoint.advance(CheckpointStage::Storing { step });
-        let seeks = self.inputs.iter().map(|input| input.seek.as_deref().cloned()).collect();
+        let seeks = self.inputs.iter().map(|input| input.seek.clone()).collect();
         self.act(Action::Store(Checkpoint { step, circuit, seeks, positions }));
     }
 

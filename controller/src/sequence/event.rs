@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lockgate_core::{
-    Batch, BufferSize, EndpointError, InputReaderCommand, PartDigest, ProtocolError, Resume, Step,
+    Batch, BufferSize, EndpointError, InputReaderCommand, PartDigest, Position, ProtocolError,
+    Resume, Step,
 };
 use serde_json::Value as JsonValue;
 
@@ -183,8 +184,8 @@ pub struct JournaledStep {
 pub struct JournalPart {
     /// The input's number.
     pub input: usize,
-    /// Where the reader stood after the step.
-    pub seek: JsonValue,
+    /// Where the reader stood after the step, as it gave it.
+    pub seek: Position,
     /// What the step consists of.
     pub replay: rmpv::Value,
     /// Count and hash of the records.
@@ -290,8 +291,8 @@ pub enum Failure {
         step: u64,
         /// The input's number.
         input: usize,
-        /// Where the step should have ended.
-        seek: JsonValue,
+        /// Where the step should have ended, as the reader gave it.
+        seek: Position,
         /// What was journaled.
         journaled: PartDigest,
         /// What came.

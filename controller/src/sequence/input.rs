@@ -1,7 +1,6 @@
 //! What the machine knows about one input.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 use std::time::Duration;
 
 use lockgate_core::{FaultTolerance, QueueLimits, ReaderProtocol};
@@ -21,8 +20,8 @@ pub enum PauseReason {
 #[derive(Clone, Debug)]
 pub(super) struct Input {
     pub(super) protocol: ReaderProtocol,
-    /// Where its reader stands; shared with the steps, because it may be large.
-    pub(super) seek: Option<Arc<JsonValue>>,
+    /// Where its reader stands, all of it.
+    pub(super) seek: Option<JsonValue>,
     pub(super) pauses: BTreeSet<PauseReason>,
     /// Whether it has ever stood at a barrier.
     pub(super) has_barriers: bool,
@@ -38,7 +37,7 @@ impl Input {
     pub(super) fn new(input: SequenceInput, level: FaultTolerance) -> Self {
         Self {
             protocol: ReaderProtocol::new(input.name, level, input.limits),
-            seek: input.seek.map(Arc::new),
+            seek: input.seek,
             pauses: BTreeSet::new(),
             has_barriers: false,
             stopped: false,

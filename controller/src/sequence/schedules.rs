@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use lockgate_core::{
     BatchBuilder, EndpointError, MemoryInput, MemoryRecord, NewRecord, PartDigest, Partition,
+    Position,
 };
+use serde_json::json;
 
 use super::tests::{Disk, LIMITS, Rig, SECOND, failure, letters, settings};
 use super::*;
@@ -675,4 +677,40 @@ fn what_is_discarded_makes_no_step() {
     assert!(bare.asked().is_empty());
     bare.on(gone(0));
     assert!(matches!(failure(&bare.settle().1), Some(Failure::Protocol(_))));
+}
+
+/// A step journals what moved; a checkpoint stores where everything is, whether the step was replayed or is new.
+#[test]
+fn changes_of_a_position_add_up_to_the_checkpoint() {
+    let changed = |name: &str| Position::Change(json!({ name: 2 }));
+    let seek = Some(json!({"a": 1, "b": 1}));
+    let input = SequenceInput { name: "input".into(), limits: LIMITS, seek };
+    let sequence = Sequence::new(settings(FaultTolerance::ExactlyOnce), vec![input], 0, SECOND);
+    let mut bare = Bare { sequence, now: SECOND };
+    let digest = PartDigest::default();
+    let part = JournalPart { input: 0, seek: changed("a"), replay: 1.into(), digest };
+    bare.on(Event::JournalLoaded { steps: vec![JournaledStep { step: 1, parts: vec![part] }] });
+    bare.on(Event::Replayed { input: 0, batches: Vec::new() });
+    bare.on(Event::JournalLoaded { steps: Vec::new() });
+    bare.finish(1);
+    bare.on(Event::CheckpointRequested);
+    assert_eq!(bare.settle().0.pop().unwrap().seeks, [Some(json!({"a": 2, "b": 1}))]);
+
+    let mut journaled = Vec::new();
+    let whole = Position::Whole(json!({"a": 2, "b": 1}));
+    for (step, seek) in (2..).zip([whole, changed("b"), changed("c")]) {
+        bare.buffered(0, 1);
+        bare.at(step * SECOND);
+        bare.extended(0, 1, Resume::Replay { seek, replay: 1.into() });
+        bare.stepped(u64::from(step));
+        let journal = |action| match action {
+            Action::Journal(step) => Some(step.parts[0].seek.to_string()),
+            _ => None,
+        };
+        journaled.extend(bare.actions().into_iter().find_map(journal));
+        bare.finish(u64::from(step));
+    }
+    assert_eq!(journaled, [r#"{"a":2,"b":1}"#, r#"change {"b":2}"#, r#"change {"c":2}"#]);
+    bare.on(Event::CheckpointRequested);
+    assert_eq!(bare.settle().0.pop().unwrap().seeks, [Some(json!({"a": 2, "b": 2, "c": 2}))]);
 }

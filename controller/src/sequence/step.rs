@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use lockgate_core::{
-    Batch, FaultTolerance, InputReaderCommand, Part, PartDigest, ReaderState, Resume, Step,
+    Batch, FaultTolerance, InputReaderCommand, Part, PartDigest, Position, ReaderState, Resume,
+    Step,
 };
-use serde_json::Value as JsonValue;
 
 use super::ending::Ending;
 use super::flight::Proof;
@@ -65,7 +65,7 @@ impl Sequence {
         let missing = step.parts.iter().map(|part| part.input).collect();
         for part in &step.parts {
             let command = InputReaderCommand::Replay {
-                metadata: part.seek.clone(),
+                metadata: part.seek.json().clone(),
                 data: part.replay.clone(),
             };
             self.send(now, part.input, command);
@@ -200,7 +200,7 @@ impl Sequence {
             let mut seek = None;
             if let Some(resume) = resume {
                 seek = resume.seek().cloned().map(Arc::new);
-                self.take_position(now, input, seek.clone());
+                self.take_position(now, input, seek.as_deref());
                 if let (true, Resume::Replay { seek, replay }) = (journals, resume) {
                     let digest = PartDigest::default();
                     to_journal.push(JournalPart { input, seek, replay, digest });
@@ -209,8 +209,10 @@ impl Sequence {
             if let Some(step) = &forming.journaled {
                 let part = step.parts.iter().find(|part| part.input == input);
                 seek = part.map(|part| Arc::new(part.seek.clone()));
-                if !self.has(SequenceFault::ReplayedPositionLost) {
-                    self.inputs[input].seek.clone_from(&seek);
+                if let Some(seek) = &seek
+                    && !self.has(SequenceFault::ReplayedPositionLost)
+                {
+                    seek.apply(&mut self.inputs[input].seek);
                 }
             }
             parts.push(Part { input, batches, seek });
@@ -230,13 +232,13 @@ impl Sequence {
     }
 
     /// The reader stands at `seek` after its part, or at a barrier.
-    fn take_position(&mut self, now: Duration, input: usize, seek: Option<Arc<JsonValue>>) {
+    fn take_position(&mut self, now: Duration, input: usize, seek: Option<&Position>) {
         if self.barriers.contains(&input) {
             self.staying_since = now;
         }
-        if seek.is_some() {
+        if let Some(seek) = seek {
             self.barriers.remove(&input);
-            self.inputs[input].seek = seek;
+            seek.apply(&mut self.inputs[input].seek);
         } else if self.settings.level > FaultTolerance::None {
             self.barriers.insert(input);
             self.inputs[input].has_barriers = true;

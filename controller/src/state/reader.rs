@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use lockgate_core::PartDigest;
+use lockgate_core::{PartDigest, Position};
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::rows::{decode_json, decode_msgpack, seal};
+use super::rows::{decode_json, decode_msgpack, journal_seal, seal};
 use super::{NamedPart, NamedStep, StateError, StoredCheckpoint, schema};
 
 /// A database to be read.
@@ -15,7 +15,15 @@ pub(super) struct Reader<'a> {
     pub(super) database: &'a Connection,
 }
 
-type JournalRow = (u64, String, String, Vec<u8>, u64, u64, i64);
+struct JournalRow {
+    step: u64,
+    input: String,
+    seek: String,
+    is_whole: bool,
+    replay: Vec<u8>,
+    digest: PartDigest,
+    seal: i64,
+}
 
 impl Reader<'_> {
     pub(super) fn meta(&self, key: &str) -> Result<Option<String>, StateError> {
@@ -86,16 +94,25 @@ impl Reader<'_> {
     pub(super) fn journal(&self, after: u64, limit: u32) -> Result<Vec<NamedStep>, StateError> {
         let query = || {
             let mut statement = self.database.prepare_cached(
-                "SELECT step, input, seek, replay, records, hash, seal FROM journal
+                "SELECT step, input, seek, whole, replay, records, hash, seal FROM journal
                  WHERE step IN (SELECT DISTINCT step FROM journal WHERE step > ?1 ORDER BY step LIMIT ?2)
                  ORDER BY step, input",
             )?;
             let rows = statement.query_map(params![after.cast_signed(), limit], |row| {
                 let step: i64 = row.get(0)?;
-                let (records, hash): (i64, i64) = (row.get(4)?, row.get(5)?);
-                let (records, hash) = (records.cast_unsigned(), hash.cast_unsigned());
-                let texts = (row.get(1)?, row.get(2)?, row.get(3)?);
-                Ok((step.cast_unsigned(), texts.0, texts.1, texts.2, records, hash, row.get(6)?))
+                let (records, hash): (i64, i64) = (row.get(5)?, row.get(6)?);
+                Ok(JournalRow {
+                    step: step.cast_unsigned(),
+                    input: row.get(1)?,
+                    seek: row.get(2)?,
+                    is_whole: row.get(3)?,
+                    replay: row.get(4)?,
+                    digest: PartDigest {
+                        records: records.cast_unsigned(),
+                        hash: hash.cast_unsigned(),
+                    },
+                    seal: row.get(7)?,
+                })
             })?;
             rows.collect::<rusqlite::Result<Vec<JournalRow>>>()
         };
@@ -112,23 +129,15 @@ impl Reader<'_> {
     }
 
     fn journal_part(&self, row: JournalRow) -> Result<(u64, NamedPart), StateError> {
-        let (step, input, seek, replay, records, hash, stored_seal) = row;
+        let JournalRow { step, input, seek, is_whole, replay, digest, seal } = row;
         let damaged =
             || self.damaged(format!("the journal of step {step}, input {input} is damaged"));
-        let fields: [&[u8]; 6] = [
-            &step.to_le_bytes(),
-            input.as_bytes(),
-            seek.as_bytes(),
-            &replay,
-            &records.to_le_bytes(),
-            &hash.to_le_bytes(),
-        ];
-        if seal(&fields) != stored_seal {
+        if journal_seal(step, &input, &seek, is_whole, &replay, digest) != seal {
             return Err(damaged());
         }
         let seek = decode_json(&seek).map_err(|_| damaged())?;
+        let seek = if is_whole { Position::Whole(seek) } else { Position::Change(seek) };
         let replay = decode_msgpack(&replay).ok_or_else(damaged)?;
-        let digest = PartDigest { records, hash };
         Ok((step, NamedPart { input, seek, replay, digest }))
     }
 

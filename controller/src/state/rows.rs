@@ -2,6 +2,7 @@
 
 use std::hash::Hasher;
 
+use lockgate_core::PartDigest;
 use serde_json::Value as JsonValue;
 use twox_hash::XxHash3_64;
 
@@ -13,6 +14,26 @@ pub(super) fn seal(fields: &[&[u8]]) -> i64 {
         hasher.write(field);
     }
     hasher.finish().cast_signed()
+}
+
+/// Seals a part of a journaled step.
+pub(super) fn journal_seal(
+    step: u64,
+    input: &str,
+    seek: &str,
+    is_whole: bool,
+    replay: &[u8],
+    PartDigest { records, hash }: PartDigest,
+) -> i64 {
+    seal(&[
+        &step.to_le_bytes(),
+        input.as_bytes(),
+        seek.as_bytes(),
+        &[u8::from(is_whole)],
+        replay,
+        &records.to_le_bytes(),
+        &hash.to_le_bytes(),
+    ])
 }
 
 pub(super) fn decode_json(text: &str) -> serde_json::Result<JsonValue> {

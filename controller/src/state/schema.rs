@@ -10,7 +10,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 use super::{DATABASE, StateError};
 
 /// The version of the layout.
-pub(super) const FORMAT: &str = "1";
+pub(super) const FORMAT: &str = "2";
 
 const TABLES: &str = "
     CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
@@ -23,8 +23,8 @@ const TABLES: &str = "
         PRIMARY KEY (kind, name)
     ) STRICT;
     CREATE TABLE journal (
-        step INTEGER NOT NULL, input TEXT NOT NULL, seek TEXT NOT NULL, replay BLOB NOT NULL,
-        records INTEGER NOT NULL, hash INTEGER NOT NULL, seal INTEGER NOT NULL,
+        step INTEGER NOT NULL, input TEXT NOT NULL, seek TEXT NOT NULL, whole INTEGER NOT NULL,
+        replay BLOB NOT NULL, records INTEGER NOT NULL, hash INTEGER NOT NULL, seal INTEGER NOT NULL,
         PRIMARY KEY (step, input)
     ) STRICT, WITHOUT ROWID;
 ";

@@ -38,7 +38,7 @@ fn refusal(dir: &Path) -> String {
 fn part(input: usize, records: u64) -> JournalPart {
     JournalPart {
         input,
-        seek: json!({"offset": records}),
+        seek: json!({"offset": records}).into(),
         replay: rmpv::Value::Array(vec![1.into(), "a".into(), rmpv::Value::Nil]),
         digest: PartDigest { records, hash: u64::MAX - records },
     }
@@ -66,7 +66,7 @@ fn what_is_stored_comes_back_after_a_restart() {
     let steps = [
         step(1, vec![part(0, 3), part(1, 0)]),
         step(2, vec![part(1, 1)]),
-        step(3, vec![part(0, 9)]),
+        step(3, vec![JournalPart { seek: Position::Change(json!({"offset": 9})), ..part(0, 9) }]),
     ];
     state.append(&steps[..1]).unwrap();
     state.append(&steps[1..]).unwrap();

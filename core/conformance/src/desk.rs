@@ -280,6 +280,7 @@ impl Desk {
                 format!("a position for ExactlyOnce, not one for {promised:?}")
             }
             Rule::ClearsBarrierAtEnd => "a position at which a checkpoint can be taken".into(),
+            Rule::GivesWholePositionFirst => "a whole position, or a barrier".into(),
             _ => "one answer to each Queue, and none without a Queue".into(),
         })?;
         if self.is_gone() {

@@ -1,6 +1,6 @@
 //! What is kept of a step for its replay, in the form in which it comes back from a disk.
 
-use lockgate_core::{Batch, InputReaderCommand, PartDigest};
+use lockgate_core::{Batch, InputReaderCommand, PartDigest, Position};
 use serde_json::Value as JsonValue;
 
 use crate::desk::Answer;
@@ -11,7 +11,7 @@ use crate::truth::Place;
 
 /// A journaled step.
 pub(crate) struct Step {
-    pub(crate) seek: JsonValue,
+    pub(crate) seek: Position,
     replay: rmpv::Value,
     digest: PartDigest,
     pub(crate) records: Vec<Seen>,
@@ -22,7 +22,7 @@ pub(crate) struct Step {
 impl Step {
     /// The step of an answer to Queue, after which the data goes on at `after`.
     pub(crate) fn new(
-        seek: JsonValue,
+        seek: Position,
         replay: rmpv::Value,
         batches: &[Batch],
         records: Vec<Seen>,
@@ -36,7 +36,7 @@ impl Step {
         let mut bytes = Vec::new();
         rmpv::encode::write_value(&mut bytes, &self.replay).expect("memory takes everything");
         let data = rmpv::decode::read_value(&mut bytes.as_slice()).expect("it was just encoded");
-        InputReaderCommand::Replay { metadata: json_from_disk(&self.seek), data }
+        InputReaderCommand::Replay { metadata: json_from_disk(self.seek.json()), data }
     }
 
     pub(crate) fn compare(&self, number: usize, answer: &Answer) -> Result<(), Fault> {

@@ -71,6 +71,9 @@ rules! {
     KeepsQueueLimits = "keeps-queue-limits",
     /// A position is never weaker than the level that the reader was opened with.
     KeepsItsPromise = "keeps-its-promise",
+    /// The first position that a reader gives after it was opened is the whole of it; after that what changed is
+    /// enough.
+    GivesWholePositionFirst = "gives-whole-position-first",
     /// At the end of its input the reader stands at no barrier.
     ClearsBarrierAtEnd = "clears-barrier-at-end",
     /// A reader whose input ends reports that once, when everything has been announced; one whose input does
@@ -129,6 +132,7 @@ impl Rule {
                 Rule::KeepsItsPromise
             }
             ProtocolError::Resume { .. } => Rule::ClearsBarrierAtEnd,
+            ProtocolError::Change { .. } => Rule::GivesWholePositionFirst,
             ProtocolError::Nothing { .. } => Rule::HandsOverWhatItHolds,
             ProtocolError::Died { state, .. } if is_unanswered(*state) => Rule::FinishesItsAnswer,
             ProtocolError::Died { .. } if ended => Rule::DrainsBeforeClosing,

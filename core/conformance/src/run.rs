@@ -46,7 +46,8 @@ pub(crate) fn carry_out(case: Case<'_>, schedule: &Schedule) -> Outcome {
         checkpoint: Checkpoint { seek: None, place: case.truth.start() },
         journal: Vec::new(),
         place: case.truth.start(),
-        position: Position::At(None),
+        position: None,
+        is_at_barrier: false,
         is_first: true,
         trace: Trace::default(),
         summary: Summary { schedules: 1, ..Summary::default() },
@@ -73,14 +74,6 @@ fn message(panic: &(dyn Any + Send)) -> &str {
     text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("without a text")
 }
 
-/// Where the reader stands after the last step.
-#[derive(Clone, Debug)]
-enum Position {
-    Barrier,
-    /// `None`: at the beginning.
-    At(Option<JsonValue>),
-}
-
 #[derive(Clone, Debug)]
 struct Checkpoint {
     seek: Option<JsonValue>,
@@ -100,7 +93,10 @@ struct Run<'a> {
     checkpoint: Checkpoint,
     journal: Vec<Step>,
     place: Place,
-    position: Position,
+    /// The last that was given; `None`: the beginning.
+    position: Option<JsonValue>,
+    /// Whether the reader has gone on from there, to where it cannot come back to.
+    is_at_barrier: bool,
     /// The present reader has handed over no records yet, other than by replays.
     is_first: bool,
     trace: Trace,
@@ -239,7 +235,8 @@ impl Run<'_> {
         })?;
         // The first checkpoint is taken before anything is read.
         self.checkpoint.seek = stored.or_else(|| life.start());
-        self.position = Position::At(self.checkpoint.seek.clone());
+        self.position.clone_from(&self.checkpoint.seek);
+        self.is_at_barrier = false;
         self.place = self.checkpoint.place.clone();
         self.is_first = true;
         self.summary.readers += 1;
@@ -261,7 +258,7 @@ impl Run<'_> {
         };
         step.compare(number, &answer)?;
         self.place = step.after.clone();
-        self.position = Position::At(Some(step.seek.clone()));
+        step.seek.apply(&mut self.position);
         self.summary.replays += 1;
         self.summary.records += self.journal[number].records.len();
         Ok(())
@@ -306,10 +303,10 @@ impl Run<'_> {
         self.summary.steps += 1;
         self.summary.records += records.len();
         let resume = answer.resume.unwrap_or(Resume::Barrier);
-        self.position = match resume.seek() {
-            Some(seek) => Position::At(Some(seek.clone())),
-            None => Position::Barrier,
-        };
+        self.is_at_barrier = resume.is_barrier();
+        if let Some(seek) = resume.seek() {
+            seek.apply(&mut self.position);
+        }
         if let Resume::Replay { seek, replay } = resume
             && self.level == FaultTolerance::ExactlyOnce
         {
@@ -321,15 +318,13 @@ impl Run<'_> {
 
     fn take_checkpoint(&mut self) -> Result<bool, Fault> {
         self.settle()?;
-        match (&self.position, self.level) {
-            (_, FaultTolerance::None) | (Position::Barrier, _) => Ok(false),
-            (Position::At(seek), _) => {
-                self.checkpoint = Checkpoint { seek: seek.clone(), place: self.place.clone() };
-                self.journal.clear();
-                self.summary.checkpoints += 1;
-                Ok(true)
-            }
+        if self.is_at_barrier || self.level == FaultTolerance::None {
+            return Ok(false);
         }
+        self.checkpoint = Checkpoint { seek: self.position.clone(), place: self.place.clone() };
+        self.journal.clear();
+        self.summary.checkpoints += 1;
+        Ok(true)
     }
 
     fn drain(&mut self, max_batch: usize) -> Result<bool, Fault> {

@@ -464,7 +464,7 @@ impl Live {
     }
 
     fn resume(&self, ranges: Vec<(FileId, Range)>, checkpoint_requested: bool) -> Resume {
-        let seek = || self.progress.seek().to_json();
+        let seek = || self.progress.seek().to_json().into();
         match self.shared.level {
             FaultTolerance::ExactlyOnce => {
                 let ranges: Vec<_> = ranges.into_iter().map(|(_, range)| range).collect();

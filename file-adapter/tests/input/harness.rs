@@ -244,7 +244,7 @@ pub(crate) struct Step {
 
 impl Step {
     pub(crate) fn seek(&self) -> JsonValue {
-        self.resume.seek().expect("a barrier").clone()
+        self.resume.seek().expect("a barrier").json().clone()
     }
 
     pub(crate) fn replay_command(&self) -> Command {

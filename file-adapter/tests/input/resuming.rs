@@ -119,7 +119,7 @@ fn a_crash_at_every_step_at_least_once() {
     for crash in 0..steps.len() {
         match &steps[crash].resume {
             Resume::Seek { seek } => {
-                let rest = rig.start(Some(seek.clone())).drain();
+                let rest = rig.start(Some(seek.json().clone())).drain();
                 assert!([records(&steps[..=crash]), rest].concat() == all, "step {crash}");
             }
             Resume::Barrier => barriers += 1,
@@ -180,7 +180,7 @@ fn a_barrier_at_the_end_is_cleared_by_an_empty_step() {
     let resume = last.unwrap().resume;
     let resume = if resume.is_barrier() { session.queue().resume } else { resume };
     assert!(!resume.is_barrier());
-    assert!(rig.start(resume.seek().cloned()).drain().is_empty());
+    assert!(rig.start(resume.seek().map(|seek| seek.json().clone())).drain().is_empty());
 }
 
 /// C8 (feldera#4037): a checkpoint right after a replay stored empty positions.

@@ -11,7 +11,7 @@ use rdkafka::{Offset, TopicPartitionList};
 use tracing::warn;
 
 use super::native::topic_id;
-use crate::client::{self, Client, Name};
+use crate::client::{self, Client, NEW_TOPIC, Name};
 
 /// Longest that one request may take.
 const REQUEST: Duration = Duration::from_secs(5);
@@ -46,7 +46,7 @@ impl Questions<'_> {
     /// # Errors
     /// If the topic does not exist, or nobody answers.
     pub(super) fn partitions(&self, topic: &str) -> Result<Vec<u32>, EndpointError> {
-        let numbers = self.until_answered(&format!("topic {topic}"), |timeout| {
+        self.until_answered(&format!("topic {topic}"), |timeout| {
             let metadata = self.client.fetch_metadata(Some(topic), timeout)?;
             let Some(found) = metadata.topics().iter().find(|found| found.name() == topic) else {
                 return Err(KafkaError::MetadataFetch(Code::UnknownTopicOrPartition));
@@ -54,15 +54,15 @@ impl Questions<'_> {
             if let Some(code) = found.error() {
                 return Err(KafkaError::MetadataFetch(code.into()));
             }
-            Ok(found.partitions().iter().map(|partition| partition.id()).collect::<Vec<i32>>())
-        })?;
-        let mut numbers: Vec<u32> =
-            numbers.into_iter().filter_map(|number| u32::try_from(number).ok()).collect();
-        numbers.sort_unstable();
-        if numbers.is_empty() {
-            return Err(missing(topic, self.brokers));
-        }
-        Ok(numbers)
+            let partitions = found.partitions().iter();
+            let mut numbers: Vec<u32> =
+                partitions.filter_map(|partition| u32::try_from(partition.id()).ok()).collect();
+            if numbers.is_empty() {
+                return Err(KafkaError::MetadataFetch(Code::UnknownTopicOrPartition));
+            }
+            numbers.sort_unstable();
+            Ok(numbers)
+        })
     }
 
     /// The names of all topics.
@@ -138,7 +138,9 @@ impl Questions<'_> {
         what: &str,
         mut ask: impl FnMut(Duration) -> Result<T, KafkaError>,
     ) -> Result<T, EndpointError> {
-        let until = Instant::now() + self.patience;
+        let begun = Instant::now();
+        let until = begun + self.patience;
+        let known_until = until.min(begun + NEW_TOPIC);
         let mut reason = None;
         loop {
             let left = until.saturating_duration_since(Instant::now());
@@ -155,8 +157,10 @@ impl Questions<'_> {
                 reason = Some(text);
             }
             match error.rdkafka_error_code() {
-                Some(Code::UnknownTopicOrPartition) => {
-                    return Err(missing(what, self.brokers));
+                Some(Code::UnknownTopicOrPartition) if Instant::now() + PAUSE >= known_until => {
+                    let text =
+                        format!("{what} does not exist at the Kafka brokers {}", self.brokers);
+                    return Err(EndpointError::Configuration(text));
                 }
                 Some(
                     Code::TopicAuthorizationFailed
@@ -177,9 +181,4 @@ impl Questions<'_> {
             return Err(EndpointError::Unavailable { what, source });
         }
     }
-}
-
-fn missing(what: &str, brokers: &str) -> EndpointError {
-    let text = format!("{what} does not exist at the Kafka brokers {brokers}");
-    EndpointError::Configuration(text)
 }

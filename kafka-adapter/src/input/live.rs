@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
-use lockgate_core::{EndpointError, FaultTolerance, Resume, count};
+use lockgate_core::{EndpointError, FaultTolerance, Position, Resume, count};
 use serde_json::Value as JsonValue;
 
 use super::native::Commits;
@@ -24,8 +24,10 @@ const NAP: Duration = Duration::from_millis(500);
 
 pub(super) struct Live<'a> {
     reading: Reading<'a>,
-    /// The ids of the topics that have one.
+    /// The ids of topics that have one, and were in no position yet.
     ids: BTreeMap<String, String>,
+    /// Whether a whole position was given.
+    has_position: bool,
     /// For tools that look at the offsets of a group.
     commits: Option<Commits>,
     ended: bool,
@@ -57,7 +59,8 @@ impl<'a> Live<'a> {
         reading.source.read_from(&to_read)?;
         let shows = shared.has_offsets_group;
         let commits = shows.then(|| reading.source.commits()).transpose()?;
-        Ok(Self { reading, ids: seek.ids.clone(), commits, ended: false })
+        let ids = seek.ids.clone();
+        Ok(Self { reading, ids, has_position: false, commits, ended: false })
     }
 
     /// Until `Disconnect`.
@@ -131,7 +134,7 @@ impl<'a> Live<'a> {
             });
             batches.extend(share.batches);
         }
-        let seek = self.seek().to_json();
+        let seek = self.position();
         let resume = match self.reading.shared.level {
             FaultTolerance::ExactlyOnce => {
                 Resume::Replay { seek, replay: ranges_to_msgpack(&ranges) }
@@ -141,16 +144,21 @@ impl<'a> Live<'a> {
         self.reading.shared.consumer.extended(batches, resume);
     }
 
-    fn seek(&mut self) -> Seek {
+    /// First where all partitions stand, then where those do that have moved.
+    fn position(&mut self) -> Position {
         let mut seek = Seek::default();
-        seek.ids.clone_from(&self.ids);
-        for index in 0..self.reading.source.parts.len() {
+        seek.ids = std::mem::take(&mut self.ids);
+        for index in self.reading.moved() {
             let place = self.reading.place(index);
             let part = &self.reading.source.parts[index];
             seek.set(part.topic(), part.number(), place);
             seek.set_epoch(part.topic(), part.number(), self.reading.epoch(index));
         }
-        seek
+        if std::mem::replace(&mut self.has_position, true) {
+            Position::Change(seek.to_change())
+        } else {
+            Position::Whole(seek.to_json())
+        }
     }
 
     /// A checkpoint is durable: tools that look at the offsets of the group may know.

@@ -222,7 +222,7 @@ impl<'a> Member<'a> {
             // Nothing is promised, and no checkpoint will ever say more.
             self.settle(self.turn);
         }
-        let resume = Resume::Seek { seek: seek.to_json() };
+        let resume = Resume::Seek { seek: seek.to_json().into() };
         self.reading.shared.consumer.extended(batches, resume);
     }
 

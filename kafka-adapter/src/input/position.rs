@@ -51,7 +51,7 @@ struct SeekForm {
     version: u32,
     topics: BTreeMap<String, BTreeMap<u32, u64>>,
     #[serde(default)]
-    epochs: BTreeMap<String, BTreeMap<u32, Epoch>>,
+    epochs: BTreeMap<String, BTreeMap<u32, Option<Epoch>>>,
     #[serde(default)]
     ids: BTreeMap<String, String>,
 }
@@ -111,8 +111,19 @@ impl Seek {
         JsonValue::Object(form)
     }
 
+    /// Where the partitions stand that this names, as a change of a position that may name more.
+    pub(super) fn to_change(&self) -> JsonValue {
+        let mut form = self.to_json();
+        let mut epochs: BTreeMap<String, BTreeMap<u32, Option<Epoch>>> = BTreeMap::new();
+        for (topic, partition, _) in self.iter() {
+            put(&mut epochs, topic, partition, self.epoch(topic, partition));
+        }
+        form["epochs"] = by_partition(&epochs);
+        form
+    }
+
     /// # Errors
-    /// If it is not something that [`to_json`](Self::to_json) gave.
+    /// If it is not something that [`to_json`](Self::to_json) or [`to_change`](Self::to_change) gave.
     pub(super) fn from_json(json: &JsonValue) -> Result<Self, EndpointError> {
         let damaged = |what: String| {
             EndpointError::Data(format!("the stored position of a Kafka input is damaged: {what}"))
@@ -121,7 +132,13 @@ impl Seek {
         if form.version != VERSION {
             return Err(damaged(format!("its version is {}, not {VERSION}", form.version)));
         }
-        Ok(Self { topics: form.topics, epochs: form.epochs, ids: form.ids })
+        let known = |(topic, epochs): (String, BTreeMap<u32, Option<Epoch>>)| {
+            let epochs =
+                epochs.into_iter().filter_map(|(partition, epoch)| Some((partition, epoch?)));
+            (topic, epochs.collect())
+        };
+        let epochs = form.epochs.into_iter().map(known).collect();
+        Ok(Self { topics: form.topics, epochs, ids: form.ids })
     }
 }
 
@@ -188,6 +205,7 @@ pub(super) fn ranges_from_msgpack(data: &rmpv::Value) -> Result<Vec<Range>, Endp
 #[cfg(test)]
 mod tests {
     use super::*;
+    use lockgate_core::Position;
     use proptest::prelude::*;
 
     fn check_seek(json: JsonValue, expected: &str) {
@@ -220,6 +238,28 @@ mod tests {
         let later = seek(9, serde_json::json!({"1": [1, 2]}));
         earlier.advance(&later);
         assert_eq!(earlier, later, "the epoch of another place says nothing");
+    }
+
+    #[test]
+    fn a_change_names_what_moved_and_forgets_its_epochs() {
+        let mut position = None;
+        let mut seek = Seek::default();
+        for (partition, end) in [(0, 5), (1, 6)] {
+            seek.set("orders", partition, end);
+            seek.set_epoch("orders", partition, Some(Epoch { number: 3, end }));
+        }
+        Position::Whole(seek.to_json()).apply(&mut position);
+        let mut change = Seek::default();
+        change.set("orders", 1, 9);
+        let change = change.to_change();
+        assert_eq!(
+            change.to_string(),
+            r#"{"epochs":{"orders":{"1":null}},"topics":{"orders":{"1":9}},"version":1}"#
+        );
+        seek.advance(&Seek::from_json(&change).unwrap());
+        Position::Change(change).apply(&mut position);
+        assert_eq!(Seek::from_json(&position.unwrap()).unwrap(), seek);
+        assert_eq!((seek.offset("orders", 1), seek.epoch("orders", 1)), (Some(9), None));
     }
 
     #[test]
@@ -257,7 +297,12 @@ mod tests {
                 seek.set_epoch(&range.topic, range.partition, Some(epoch));
                 seek.ids.insert(range.topic.clone(), format!("id of {}", range.topic));
             }
-            prop_assert_eq!(Seek::from_json(&seek.to_json()).unwrap(), seek);
+            prop_assert_eq!(&Seek::from_json(&seek.to_json()).unwrap(), &seek);
+            let mut merged = None;
+            for position in [Position::Whole(seek.to_json()), Position::Change(seek.to_change())] {
+                position.apply(&mut merged);
+                prop_assert_eq!(&Seek::from_json(merged.as_ref().unwrap()).unwrap(), &seek);
+            }
         }
     }
 }

@@ -30,6 +30,10 @@ pub(super) struct Reading<'a> {
     epochs: Vec<Option<Epoch>>,
     /// Where each partition ends, if it does.
     ends: Vec<Option<u64>>,
+    /// The partitions that may stand elsewhere than when [`moved`](Self::moved) was last asked, and of each whether it
+    /// is among them.
+    moved: Vec<usize>,
+    has_moved: Vec<bool>,
     /// The partition that is looked at first next time.
     first: usize,
     /// Whether records are to be read.
@@ -68,6 +72,8 @@ impl<'a> Reading<'a> {
             next: Vec::new(),
             epochs: Vec::new(),
             ends: Vec::new(),
+            moved: Vec::new(),
+            has_moved: Vec::new(),
             first: 0,
             running: true,
         }
@@ -102,6 +108,8 @@ impl<'a> Reading<'a> {
         self.next.resize(parts, 0);
         self.epochs.resize(parts, None);
         self.ends.resize(parts, None);
+        self.has_moved.resize(parts, false);
+        mark(&mut self.moved, &mut self.has_moved, index);
         (self.next[index], self.ends[index]) = (offset, end);
         self.epochs[index] = self.source.parts[index].epoch;
         self.contexts.assign([PartitionId(index as u32)]);
@@ -159,6 +167,7 @@ impl<'a> Reading<'a> {
             if part.queue.is_used_up() {
                 part.queue.take(room);
             }
+            let before = part.position;
             let mut held = self.queue.held();
             let mut records = 0;
             let copied = part.copy(self.ends[index], self.shared.consumer.as_ref(), |size| {
@@ -169,6 +178,10 @@ impl<'a> Reading<'a> {
                 }
                 fits
             })?;
+            // Also over what is no record.
+            if part.position != before {
+                mark(&mut self.moved, &mut self.has_moved, index);
+            }
             if let Some(batch) = copied.batch {
                 let tickets = self.contexts.add(id, &copied.offsets);
                 let tickets = tickets.map_err(|error| EndpointError::Bug(error.to_string()))?;
@@ -203,9 +216,17 @@ impl<'a> Reading<'a> {
                 let epoch = |number| Epoch { number, end: last.end_offset };
                 self.epochs[index] = last.leader_epoch.map(epoch);
             }
+            mark(&mut self.moved, &mut self.has_moved, index);
             Share { index, from, to, batches }
         });
         shares.collect()
+    }
+
+    /// The partitions that may stand elsewhere than when this was last asked; at first all of them.
+    pub(super) fn moved(&mut self) -> Vec<usize> {
+        let moved = std::mem::take(&mut self.moved);
+        moved.iter().for_each(|index| self.has_moved[*index] = false);
+        moved
     }
 
     /// Where the partition stands: behind markers that follow what was handed over.
@@ -219,5 +240,11 @@ impl<'a> Reading<'a> {
     /// The last record before that place, where its leader's epoch is known.
     pub(super) fn epoch(&self, index: usize) -> Option<Epoch> {
         self.epochs[index]
+    }
+}
+
+fn mark(moved: &mut Vec<usize>, has_moved: &mut [bool], index: usize) {
+    if !std::mem::replace(&mut has_moved[index], true) {
+        moved.push(index);
     }
 }

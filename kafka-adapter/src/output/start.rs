@@ -14,7 +14,7 @@ use super::offsets::Offsets;
 use super::producer::Producer;
 use super::properties;
 use super::topics;
-use crate::client::{Client, create};
+use crate::client::{Client, NEW_TOPIC, create};
 use crate::config::{KafkaOutputConfig, OnRefused, TopicChoice};
 
 /// Longest that one request may take.
@@ -117,6 +117,7 @@ impl Maker {
         until: Instant,
     ) -> Result<(), EndpointError> {
         let brokers = self.brokers();
+        let known_until = until.min(Instant::now() + NEW_TOPIC);
         loop {
             let left = until.saturating_duration_since(Instant::now());
             let Err(code) = topics::partitions(producer, topic, left.min(REQUEST)) else {
@@ -124,7 +125,9 @@ impl Maker {
             };
             producer.serve(Duration::ZERO);
             match code {
-                Code::UnknownTopicOrPartition | Code::UnknownTopic => {
+                Code::UnknownTopicOrPartition | Code::UnknownTopic
+                    if Instant::now() >= known_until =>
+                {
                     return Err(EndpointError::Configuration(format!(
                         "{role} {topic} does not exist at the Kafka brokers {brokers}. It is not made by \
                          lockgate, so that its partitions and retention are somebody's choice: \

@@ -9,11 +9,10 @@ use rdkafka::producer::Producer as _;
 
 use super::producer::Producer;
 use super::refusal;
+use crate::client::NEW_TOPIC;
 
 /// Longest that one request may take.
 const REQUEST: Duration = Duration::from_secs(2);
-/// A topic that was just made is looked for so long.
-const NEW: Duration = Duration::from_secs(1);
 /// What was not found is looked for again after so long.
 const AGAIN: Duration = Duration::from_secs(10);
 /// Most names that are remembered: they may come from records.
@@ -73,7 +72,7 @@ impl Topics {
     }
 
     fn ask(&mut self, producer: &Producer, topic: &str) -> Result<Known, Missing> {
-        let until = Instant::now() + NEW;
+        let until = Instant::now() + NEW_TOPIC;
         let partitions = loop {
             match partitions(producer, topic, REQUEST) {
                 Ok(count) => break Ok(count),

@@ -1,13 +1,14 @@
 //! An open reader as a controller sees it: commands are checked before they are sent, answers before they are
 //! believed, and every wait has an end.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
 use lockgate_core::{
     Batch, BufferSize, EndpointError, FaultTolerance, InputConsumer, InputEndpoint, InputReader,
-    InputReaderCommand as Command, QueueLimits, ReaderProtocol, Record, Resume, size,
+    InputReaderCommand as Command, Position, QueueLimits, ReaderProtocol, Record, Resume, size,
 };
 use lockgate_kafka_adapter::KafkaInput;
 use serde_json::Value as JsonValue;
@@ -108,6 +109,9 @@ impl InputConsumer for Desk {
 #[derive(Clone, Debug)]
 pub(crate) struct Step {
     pub(crate) batches: Vec<Batch>,
+    /// As it was given.
+    pub(crate) position: Position,
+    /// The whole of it.
     pub(crate) seek: JsonValue,
     pub(crate) replay: rmpv::Value,
 }
@@ -153,6 +157,7 @@ pub(crate) fn offsets<'a>(records: impl IntoIterator<Item = &'a Got>) -> BTreeMa
 pub(crate) struct Reading {
     desk: Arc<Desk>,
     reader: Box<dyn InputReader>,
+    seek: RefCell<Option<JsonValue>>,
 }
 
 /// Opens a reader.
@@ -191,7 +196,7 @@ fn open_at(
     let desk = Desk { said: Mutex::new(said), changed: Condvar::new(), limits, max_batch, freeze };
     let desk = Arc::new(desk);
     let reader = Box::new(input).open(level, desk.clone(), resume.cloned())?;
-    Ok(Reading { desk, reader })
+    Ok(Reading { desk, reader, seek: RefCell::default() })
 }
 
 /// Why it cannot be opened.
@@ -244,7 +249,10 @@ impl Reading {
         self.send(Command::Queue { checkpoint_requested: false });
         let answer = self.wait("the answer to Queue", |said| said.answer.take())?;
         let (batches, Some(Resume::Replay { seek, replay })) = answer else { panic!("not a step") };
-        Ok(Step { batches, seek, replay })
+        let position = seek;
+        let mut seek = self.seek.borrow_mut();
+        position.apply(&mut seek);
+        Ok(Step { batches, position, seek: seek.clone().unwrap(), replay })
     }
 
     /// As the member of a group: the records, and where it stands.
@@ -252,7 +260,7 @@ impl Reading {
         self.send(Command::Queue { checkpoint_requested: false });
         let answer = self.wait("the answer to Queue", |said| said.answer.take())?;
         let (batches, Some(Resume::Seek { seek })) = answer else { panic!("not a turn") };
-        Ok((got(&batches), seek))
+        Ok((got(&batches), seek.json().clone()))
     }
 
     /// A checkpoint with this position is durable.
@@ -271,7 +279,10 @@ impl Reading {
     }
 
     pub(crate) fn replay(&self, step: &Step) -> Result<Vec<Got>, String> {
-        self.send(Command::Replay { metadata: step.seek.clone(), data: step.replay.clone() });
+        self.send(Command::Replay {
+            metadata: step.position.json().clone(),
+            data: step.replay.clone(),
+        });
         let (batches, _) = self.wait("the answer to Replay", |said| said.answer.take())?;
         Ok(got(&batches))
     }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use lockgate_kafka_adapter::KafkaInput;
+use serde_json::json;
 
 use crate::broker::{Sent, Topic};
 use crate::harness::{LIMITS, Step, offsets, open, open_with, refused};
@@ -109,4 +110,37 @@ fn k11_a_topic_that_was_made_anew_is_refused() {
     let text = refused(KafkaInput::new(topic.read()), Some(&seek));
     assert!(text.contains(&topic.name) && text.contains("made anew"), "{text}");
     assert!(running.failure().contains(&topic.name));
+}
+
+/// What a step costs once grew with the number of partitions that had nothing to say.
+#[test]
+fn a_step_names_only_the_partitions_that_moved() {
+    let topic = Topic::new("idle", 100);
+    topic.send(&[Sent::of(3, "x"), Sent::of(7, "x")]);
+    let reading = open(KafkaInput::new(topic.follow()), None).unwrap();
+    reading.extend();
+    reading.holds(2).unwrap();
+    let first = reading.queue().unwrap();
+    assert!(first.position.is_whole());
+    let whole = |step: &Step| step.seek["topics"][&topic.name].as_object().unwrap().len();
+    assert_eq!(whole(&first), 100);
+    topic.send(&[Sent::of(42, "x")]);
+    reading.holds(1).unwrap();
+    let second = reading.queue().unwrap();
+    let named = &second.position.json()["topics"][&topic.name];
+    assert_eq!((second.position.is_whole(), named), (false, &json!({"42": 1})));
+    assert_eq!(whole(&second), 100);
+    drop(reading);
+    // A reader of another process goes on after both, replayed or not.
+    topic.send(&[Sent::of(42, "y")]);
+    let again = open(KafkaInput::new(topic.follow()), Some(&first.seek)).unwrap();
+    assert_eq!(again.replay(&second).unwrap(), second.records());
+    let resumed = open(KafkaInput::new(topic.follow()), Some(&second.seek)).unwrap();
+    for reading in [again, resumed] {
+        reading.extend();
+        reading.holds(1).unwrap();
+        let third = reading.queue().unwrap();
+        assert_eq!(offsets(&third.records()), [(42, vec![1])].into());
+        assert!(third.position.is_whole() && whole(&third) == 100);
+    }
 }

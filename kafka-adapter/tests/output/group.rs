@@ -31,7 +31,7 @@ impl Reader {
     fn seek(&self, turn: u64, offset: u64) -> [InputPosition; 1] {
         let topics = json!({ self.topic.name.as_str(): { "0": offset } });
         let seek = json!({"version": 1, "group": self.group, "turn": turn, "topics": topics});
-        [InputPosition { input: 0, seek: Some(Arc::new(seek)) }]
+        [InputPosition { input: 0, seek: Some(Arc::new(seek.into())) }]
     }
 
     fn publish(&self, commits: &GroupCommits) {

@@ -42,6 +42,7 @@ const FAULTS: &[(Wrong, Rule)] = &[
     (Wrong::IgnoresMaxBatchSize, Rule::KeepsMaxBatchSize),
     (Wrong::IgnoresLimits, Rule::KeepsQueueLimits),
     (Wrong::GivesSeekOnly, Rule::KeepsItsPromise),
+    (Wrong::GivesChangesOnly, Rule::GivesWholePositionFirst),
     (Wrong::EndsAtABarrier, Rule::ClearsBarrierAtEnd),
     (Wrong::NeverEnds, Rule::ReportsEnd),
     (Wrong::EndsTwice, Rule::ReportsEnd),

@@ -66,7 +66,12 @@ impl Disk {
                 .filter_map(|(input, cut)| {
                     let cut = (*cut)?;
                     let digest = model.sources[input].digest(cut);
-                    Some(JournalPart { input, seek: cut.to.into(), replay: encode(cut), digest })
+                    Some(JournalPart {
+                        input,
+                        seek: u64::from(cut.to).into(),
+                        replay: encode(cut),
+                        digest,
+                    })
                 })
                 .collect(),
         });

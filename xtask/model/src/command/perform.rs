@@ -114,7 +114,7 @@ fn journaled(step: &JournaledStep) -> Option<Content> {
     for part in &step.parts {
         let cut = decode(&part.replay)?;
         let same = part.digest.records == u64::from(cut.to - cut.from)
-            && part.seek.as_u64() == Some(cut.to.into());
+            && part.seek == u64::from(cut.to).into();
         content[part.input] = Some(cut).filter(|_| same);
         content[part.input]?;
     }

@@ -178,7 +178,7 @@ impl Reader {
         let cut = Cut { from: self.next, to: self.next + records };
         self.next = cut.to;
         self.at_barrier = standing == Standing::Barrier;
-        let seek = cut.to.into();
+        let seek = u64::from(cut.to).into();
         let resume = match standing {
             Standing::Barrier => Resume::Barrier,
             Standing::Seek => Resume::Seek { seek },

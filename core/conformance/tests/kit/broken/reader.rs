@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 
 use lockgate_core::{
     Batch, BatchBuilder, BufferSize, EndpointError, FaultTolerance, InputConsumer, InputEndpoint,
-    InputReader, InputReaderCommand as Command, MemoryInput, MemoryRecord, NewRecord, QueueLimits,
-    Resume, count, size,
+    InputReader, InputReaderCommand as Command, MemoryInput, MemoryRecord, NewRecord, Position,
+    QueueLimits, Resume, count, size,
 };
 use serde_json::Value as JsonValue;
 
@@ -48,6 +48,7 @@ pub(crate) enum Wrong {
     IgnoresMaxBatchSize,
     IgnoresLimits,
     GivesSeekOnly,
+    GivesChangesOnly,
     EndsAtABarrier,
     NeverEnds,
     EndsTwice,
@@ -329,6 +330,9 @@ impl InputConsumer for Consumer {
         match (self.wrong, &resume) {
             (Wrong::GivesSeekOnly, Resume::Replay { seek, .. }) => {
                 resume = Resume::Seek { seek: seek.clone() };
+            }
+            (Wrong::GivesChangesOnly, Resume::Seek { seek }) => {
+                resume = Resume::Seek { seek: Position::Change(seek.json().clone()) };
             }
             (Wrong::EndsAtABarrier, Resume::Seek { .. }) => resume = Resume::Barrier,
             _ => {}
