@@ -155,14 +155,26 @@ impl Topic {
         self.asking.fetch_metadata(Some(&self.name), WAIT).map_or(0, |said| said.brokers().len())
     }
 
-    /// The sum of the ends of all partitions, transactions under way included; 0 if nobody says.
+    /// Whether every broker has all it should have of all topics of the cluster, Kafka's own included: then none of
+    /// them is missed.
+    pub(crate) fn in_sync(&self) -> bool {
+        let Ok(metadata) = self.asking.fetch_metadata(None, WAIT) else { return false };
+        let mut partitions = metadata.topics().iter().flat_map(|topic| topic.partitions());
+        partitions.all(|partition| partition.isr().len() == partition.replicas().len())
+    }
+
+    /// The sum of the ends of all partitions, transactions under way included; 0 where nobody says.
     pub(crate) fn size(&self) -> u64 {
+        self.ends().iter().sum()
+    }
+
+    fn ends(&self) -> Vec<u64> {
         let wait = Duration::from_secs(1);
         let end = |partition| {
             let marks = self.asking.fetch_watermarks(&self.name, partition, wait);
             marks.map_or(0, |(_, end)| end as u64)
         };
-        (0..self.partitions as i32).map(end).sum()
+        (0..self.partitions as i32).map(end).collect()
     }
 
     /// The broker that leads a partition, if one does.
@@ -225,8 +237,18 @@ impl Topic {
     /// Waits until the program has written so many records of each partition, stops it in order, and looks at all
     /// of them.
     pub(crate) fn completed_by(&self, mut running: Running, each: &BTreeMap<u32, u64>) {
-        let total = each.values().sum();
-        assert!(running.until(|| self.committed() >= total), "{}", running.stderr());
+        let total: u64 = each.values().sum();
+        let begun = Instant::now();
+        while self.committed() < total {
+            let alive = running.child.try_wait().unwrap().is_none();
+            assert!(
+                alive && begun.elapsed() < WAIT,
+                "{each:?} in, {:?} out, ends {:?}: {}",
+                self.committed_of_each(),
+                self.ends(),
+                running.stderr()
+            );
+        }
         running.signal("TERM");
         let ended = running.end();
         assert_eq!(ended.code, 0, "{}", ended.stderr);
@@ -257,11 +279,15 @@ impl Topic {
                 match consumer.poll(Duration::from_millis(100)) {
                     Some(Ok(message)) => take(partition, Row::of_message(&message)),
                     Some(Err(KafkaError::PartitionEOF(_))) => break,
-                    Some(Err(error)) => panic!("{}[{partition}]: {error}", self.name),
-                    None => {
+                    // It connects again by itself.
+                    Some(Err(KafkaError::MessageConsumption(
+                        RDKafkaErrorCode::BrokerTransportFailure | RDKafkaErrorCode::AllBrokersDown,
+                    )))
+                    | None => {
                         assert!(heard.elapsed() < WAIT, "{}[{partition}] has no end", self.name);
                         continue;
                     }
+                    Some(Err(error)) => panic!("{}[{partition}]: {error}", self.name),
                 }
                 heard = Instant::now();
             }
@@ -277,9 +303,13 @@ impl Topic {
 
     /// How many committed records there are.
     pub(crate) fn committed(&self) -> u64 {
-        let mut count = 0;
-        self.read_committed(|_, _| count += 1);
-        count
+        self.committed_of_each().values().sum()
+    }
+
+    fn committed_of_each(&self) -> BTreeMap<u32, u64> {
+        let mut counts = self.each(0);
+        self.read_committed(|partition, _| *counts.entry(partition).or_default() += 1);
+        counts
     }
 
     pub(crate) fn each(&self, records: u64) -> BTreeMap<u32, u64> {
