@@ -12,8 +12,9 @@ use tokio::time::timeout;
 
 use crate::consumer::{Consumer, PolicyCounts, Reporter, Trouble};
 use crate::error::Error;
-use crate::journal::Journal;
-use crate::pipeline::{NamedOutput, OnStall, Pipeline, Settings};
+use crate::journal::{Journal, Source};
+use crate::pipeline::{Delivery, NamedOutput, OnStall, Pipeline, Settings};
+use crate::script::Script;
 use crate::sequence::{
     Action, Checkpoint, Event, Notice, Outcome, Sequence, SequenceInput, SequenceSettings,
 };
@@ -112,11 +113,26 @@ impl Controller {
     /// # Errors
     /// When one of these cannot be opened or is not what the checkpoint describes.
     pub fn open(pipeline: Pipeline) -> Result<Self, Error> {
-        let Pipeline { name, inputs, mut circuit, mut outputs, settings } = pipeline;
+        Self::open_with(pipeline, None)
+    }
+
+    /// Opens inputs and outputs for the steps of `script` and no others. There is no state directory: the outputs
+    /// begin anew, and nothing is stored.
+    ///
+    /// # Errors
+    /// When one of these cannot be opened.
+    pub fn open_script(mut pipeline: Pipeline, script: Script) -> Result<Self, Error> {
+        pipeline.settings.delivery = Delivery::ExactlyOnce;
+        Self::open_with(pipeline, Some(script))
+    }
+
+    fn open_with(pipeline: Pipeline, script: Option<Script>) -> Result<Self, Error> {
+        let Pipeline { name, inputs, mut circuit, mut outputs, recorder, settings } = pipeline;
         let level = settings.delivery.level();
         let names: Vec<String> = inputs.iter().map(|input| input.name.clone()).collect();
         let (mut state, checkpoint) = match level {
             FaultTolerance::None => (None, None),
+            _ if script.is_some() => (None, None),
             _ => {
                 let (state, checkpoint) = open_state(&name, &names, &outputs, &settings)?;
                 (Some(state), checkpoint)
@@ -126,7 +142,8 @@ impl Controller {
             let restored = circuit.restore(&checkpoint.circuit);
             restored.map_err(|error| Error::Circuit { step: checkpoint.step, error })?;
         }
-        let step = checkpoint.as_ref().map_or(0, |checkpoint| checkpoint.step);
+        let after = script.as_ref().map_or(0, |script| script.after);
+        let step = checkpoint.as_ref().map_or(after, |checkpoint| checkpoint.step);
         let last_step = state.as_ref().map(State::last_journaled).transpose()?.flatten();
         let reporters = report(&mut outputs, last_step.unwrap_or(step).max(step));
         let positions = recover_outputs(&mut outputs, checkpoint.as_ref())?;
@@ -185,10 +202,16 @@ impl Controller {
                 .collect(),
             ..Status::default()
         };
-        let worker =
-            Worker::start(circuit, outputs, level == FaultTolerance::ExactlyOnce, sender.clone())
-                .map_err(spawn)?;
-        let journal = state.map(|state| Journal::start(state, sender.clone())).transpose();
+        let worker = Worker::start(
+            circuit,
+            outputs,
+            recorder,
+            level == FaultTolerance::ExactlyOnce,
+            sender.clone(),
+        )
+        .map_err(spawn)?;
+        let source = state.map(Source::State).or(script.map(Source::Script));
+        let journal = source.map(|source| Journal::start(source, sender.clone())).transpose();
         let journal = journal.map_err(spawn)?;
         let settings = SequenceSettings {
             level,

@@ -8,6 +8,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use tokio::sync::mpsc::UnboundedSender;
 
 use crate::alarm::Alarm;
+use crate::script::Script;
 use crate::sequence::{Checkpoint, Event, Failure, JournaledStep};
 use crate::space::SpaceWait;
 use crate::state::{State, StateError};
@@ -17,6 +18,13 @@ const LOAD_STEPS: u32 = 1000;
 
 /// Steps made durable at most in one transaction.
 const APPEND_STEPS: usize = 64;
+
+/// Where journaled steps come from.
+pub(crate) enum Source {
+    /// New ones are stored there too.
+    State(State),
+    Script(Script),
+}
 
 enum Work {
     Load { after: u64 },
@@ -34,7 +42,7 @@ pub(crate) struct Journal {
 
 impl Journal {
     pub(crate) fn start(
-        state: State,
+        source: Source,
         events: UnboundedSender<Event>,
     ) -> Result<Self, std::io::Error> {
         let (work, receiver) = channel();
@@ -42,7 +50,7 @@ impl Journal {
         let space = SpaceWait { events, called_off };
         let thread = std::thread::Builder::new()
             .name("lockgate-journal".into())
-            .spawn(move || run(state, &receiver, &space))?;
+            .spawn(move || run(source, &receiver, &space))?;
         Ok(Self { work: Some(work), thread: Some(thread), patience: Some(patience) })
     }
 
@@ -74,40 +82,67 @@ impl Drop for Journal {
     }
 }
 
-fn run(mut state: State, work: &Receiver<Work>, space: &SpaceWait) {
+fn run(mut source: Source, work: &Receiver<Work>, space: &SpaceWait) {
     let alarm = Alarm::set("the thread of the state directory", space.events.clone());
     let mut waiting = VecDeque::new();
     while let Some(next) = waiting.pop_front().or_else(|| work.recv().ok()) {
         waiting.extend(work.try_iter());
-        let done = match next {
-            Work::Load { after } => {
-                state.journaled(after, LOAD_STEPS).map(|steps| Event::JournalLoaded { steps })
-            }
-            Work::Append(step) => {
-                let mut steps = vec![step];
-                while steps.len() < APPEND_STEPS
-                    && let Some(Work::Append(_)) = waiting.front()
-                    && let Some(Work::Append(step)) = waiting.pop_front()
-                {
-                    steps.push(step);
-                }
-                let through = steps.last().map_or(0, |step| step.step);
-                let append = || state.append(&steps);
-                space.until_space(is_full, append).map(|()| Event::Journaled { through })
-            }
-            Work::Store(checkpoint) => {
-                let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-                let store = || state.store(&checkpoint, now.as_millis() as u64);
-                space.until_space(is_full, store).map(|()| Event::Stored)
-            }
+        let done = match &mut source {
+            Source::State(state) => keep(state, next, &mut waiting, space),
+            Source::Script(script) => follow(script, &next),
         };
         let failed = done.is_err();
-        let event = done.unwrap_or_else(|error| Event::Broken { failure: Failure::State(error) });
+        let event = done.unwrap_or_else(|failure| Event::Broken { failure });
         if space.events.send(event).is_err() || failed {
             break;
         }
     }
     alarm.off();
+}
+
+fn keep(
+    state: &mut State,
+    work: Work,
+    waiting: &mut VecDeque<Work>,
+    space: &SpaceWait,
+) -> Result<Event, Failure> {
+    let done = match work {
+        Work::Load { after } => {
+            state.journaled(after, LOAD_STEPS).map(|steps| Event::JournalLoaded { steps })
+        }
+        Work::Append(step) => {
+            let mut steps = vec![step];
+            while steps.len() < APPEND_STEPS
+                && let Some(Work::Append(_)) = waiting.front()
+                && let Some(Work::Append(step)) = waiting.pop_front()
+            {
+                steps.push(step);
+            }
+            let through = steps.last().map_or(0, |step| step.step);
+            let append = || state.append(&steps);
+            space.until_space(is_full, append).map(|()| Event::Journaled { through })
+        }
+        Work::Store(checkpoint) => {
+            let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+            let store = || state.store(&checkpoint, now.as_millis() as u64);
+            space.until_space(is_full, store).map(|()| Event::Stored)
+        }
+    };
+    done.map_err(Failure::State)
+}
+
+fn follow(script: &mut Script, work: &Work) -> Result<Event, Failure> {
+    match work {
+        Work::Load { .. } => {
+            let steps = script.steps.by_ref().take(LOAD_STEPS as usize).collect();
+            Ok(Event::JournalLoaded { steps })
+        }
+        Work::Append(step) => {
+            let text = format!("step {} is not in the script of the replay", step.step);
+            Err(Failure::Bug(text))
+        }
+        Work::Store(_) => Ok(Event::Stored),
+    }
 }
 
 fn is_full(error: &StateError) -> bool {

@@ -11,6 +11,8 @@ mod error;
 mod journal;
 mod lock;
 mod pipeline;
+mod recorder;
+mod script;
 mod sequence;
 mod space;
 mod state;
@@ -20,6 +22,8 @@ mod worker;
 pub use driver::{Controller, Handle};
 pub use error::Error;
 pub use pipeline::{Delivery, Input, NamedOutput, OnStall, Pipeline, Settings};
+pub use recorder::Recorder;
+pub use script::Script;
 pub use sequence::{
     Action, Checkpoint, CheckpointStage, Event, Failure, JournalPart, JournaledStep, Notice,
     Outcome, PauseReason, Sequence, SequenceFault, SequenceInput, SequenceSettings,

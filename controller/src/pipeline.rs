@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::recorder::Recorder;
 use lockgate_core::{Circuit, FaultTolerance, InputEndpoint, Output, PassThrough, QueueLimits};
 
 /// A composed pipeline.
@@ -15,6 +16,8 @@ pub struct Pipeline {
     pub circuit: Box<dyn Circuit>,
     /// The outputs.
     pub outputs: Vec<NamedOutput>,
+    /// Takes down what the inputs give, if wanted.
+    pub recorder: Option<Box<dyn Recorder>>,
     /// How it is run.
     pub settings: Settings,
 }
@@ -23,7 +26,9 @@ impl Pipeline {
     /// A pipeline without endpoints that passes every record through.
     pub fn new(name: impl Into<String>, settings: Settings) -> Self {
         let circuit = Box::new(PassThrough);
-        Self { name: name.into(), inputs: Vec::new(), circuit, outputs: Vec::new(), settings }
+        let name = name.into();
+        let (inputs, outputs) = (Vec::new(), Vec::new());
+        Self { name, inputs, circuit, outputs, recorder: None, settings }
     }
 
     /// Adds an input.

@@ -14,6 +14,7 @@ use tokio::sync::mpsc::UnboundedSender;
 
 use crate::alarm::Alarm;
 use crate::pipeline::NamedOutput;
+use crate::recorder::Recorder;
 use crate::sequence::{Event, Failure};
 use crate::space::SpaceWait;
 
@@ -45,6 +46,7 @@ impl Worker {
     pub(crate) fn start(
         circuit: Box<dyn Circuit>,
         outputs: Vec<NamedOutput>,
+        recorder: Option<Box<dyn Recorder>>,
         hashes: bool,
         events: UnboundedSender<Event>,
     ) -> Result<Self, std::io::Error> {
@@ -59,6 +61,7 @@ impl Worker {
             stepped: VecDeque::new(),
             last_step: 0,
             hashes,
+            recorder,
             space: SpaceWait { events, called_off },
         };
         let thread = std::thread::Builder::new()
@@ -115,6 +118,8 @@ struct Stepped {
     positions: Vec<InputPosition>,
     /// By output.
     batches: Vec<Vec<Batch>>,
+    /// What is to be recorded of it.
+    recorded: Option<(Step, Vec<PartDigest>)>,
 }
 
 struct Station {
@@ -127,6 +132,7 @@ struct Station {
     last_step: u64,
     /// Whether steps are journaled, which takes their hashes.
     hashes: bool,
+    recorder: Option<Box<dyn Recorder>>,
     space: SpaceWait,
 }
 
@@ -155,10 +161,16 @@ impl Station {
     }
 
     fn step(&mut self, step: Step) -> Result<Event, Failure> {
-        if self.hashes {
-            let digests = step.parts.iter().map(|part| PartDigest::of(&part.batches)).collect();
-            // First, so that the journal works while the circuit does.
-            let _ = self.space.events.send(Event::Hashed { step: step.number, digests });
+        let is_recorded = self.recorder.is_some();
+        let mut recorded = None;
+        if self.hashes || is_recorded {
+            let digests: Vec<_> =
+                step.parts.iter().map(|part| PartDigest::of(&part.batches)).collect();
+            recorded = is_recorded.then(|| (step.clone(), digests.clone()));
+            if self.hashes {
+                // First, so that the journal works while the circuit does.
+                let _ = self.space.events.send(Event::Hashed { step: step.number, digests });
+            }
         }
         let mut output = StepOutput::new(&self.names);
         let number = step.number;
@@ -168,17 +180,22 @@ impl Station {
         let batches = output.into_batches();
         let position = |part: Part| InputPosition { input: part.input, seek: part.seek };
         let positions = step.parts.into_iter().map(position).collect();
-        self.stepped.push_back(Stepped { step: number, positions, batches });
+        self.stepped.push_back(Stepped { step: number, positions, batches, recorded });
         Ok(Event::Stepped { step: number })
     }
 
     fn write(&mut self, step: u64) -> Result<Event, Failure> {
         let next = self.stepped.pop_front();
-        let Some(Stepped { positions, batches, .. }) = next.filter(|next| next.step == step) else {
+        let Some(Stepped { positions, batches, recorded, .. }) =
+            next.filter(|next| next.step == step)
+        else {
             return Err(Failure::Bug(format!(
                 "step {step} is to be written before it is worked on"
             )));
         };
+        if let (Some(recorder), Some((step, digests))) = (&mut self.recorder, recorded) {
+            recorder.record(&step, &digests).map_err(recording_failed)?;
+        }
         let mut batches = batches.iter();
         let written = self.written.clone();
         let mut written = written.iter();
@@ -197,6 +214,9 @@ impl Station {
     }
 
     fn prepare(&mut self) -> Result<Event, Failure> {
+        if let Some(recorder) = &mut self.recorder {
+            recorder.flush().map_err(recording_failed)?;
+        }
         let circuit = self.circuit.checkpoint();
         let step = self.last_step;
         let circuit = circuit.map_err(|error| Failure::Circuit { step, error })?;
@@ -225,6 +245,10 @@ impl Station {
         }
         Ok(())
     }
+}
+
+fn recording_failed(error: EndpointError) -> Failure {
+    Failure::Output { output: "of the recording".into(), error }
 }
 
 fn is_full(error: &EndpointError) -> bool {
