@@ -68,6 +68,7 @@ mod schema;
 mod seal;
 #[cfg(test)]
 mod tests;
+mod values;
 mod write;
 
 pub use about::About;

@@ -1,18 +1,16 @@
 //! Rows of a recording in their order, decoded a few thousand at a time.
 
-use std::cell::Cell;
 use std::sync::Arc;
 
 use lockgate_core::{Header, Timestamp};
-use parquet::column::reader::ColumnReaderImpl;
-use parquet::data_type::{ByteArray, ByteArrayType, DataType, Int32Type, Int64Type};
-use parquet::errors::{ParquetError, Result};
-use parquet::file::reader::SerializedPageReader;
+use parquet::data_type::{ByteArray, ByteArrayType, Int32Type, Int64Type};
+use parquet::errors::Result;
 
 use super::error::RecordingError;
 use super::group::{Group, GroupBytes, Source, contained};
 use super::row::{Row, kind_named};
 use super::schema::{HEADER_HAS_VALUE, HEADER_PRESENT, leaf};
+use super::values::Values;
 
 /// How many rows are decoded at once: enough to make the cost of a call small, few enough for the cache.
 const CHUNK_ROWS: usize = 1024;
@@ -182,30 +180,29 @@ macro_rules! each_column {
 
 impl Columns {
     fn new(bytes: Arc<GroupBytes>, group: &Group, mode: Mode) -> Result<Self> {
-        fn open<T: DataType>(
-            bytes: &Arc<GroupBytes>,
-            group: &Group,
-            leaf: usize,
-        ) -> Result<Values<T>> {
-            Values::open(bytes, group, leaf)
-        }
         let (b, g) = (&bytes, group);
         let verify = mode == Mode::Verify;
+        let header_name = Values::open(b, g, leaf::HEADER_NAME)?;
+        // Without names there are no headers.
+        let header_value = match header_name.is_null() {
+            true => Values::null(),
+            false => Values::open(b, g, leaf::HEADER_VALUE)?,
+        };
         Ok(Self {
-            step: verify.then(|| open(b, g, leaf::STEP)).transpose()?,
-            source: open(b, g, leaf::SOURCE)?,
-            partition: open(b, g, leaf::PARTITION)?,
-            offset: open(b, g, leaf::OFFSET)?,
-            end_offset: open(b, g, leaf::END_OFFSET)?,
-            declared_length: open(b, g, leaf::DECLARED_LENGTH)?,
-            timestamp: open(b, g, leaf::TIMESTAMP)?,
-            timestamp_kind: open(b, g, leaf::TIMESTAMP_KIND)?,
-            leader_epoch: open(b, g, leaf::LEADER_EPOCH)?,
-            key: open(b, g, leaf::KEY)?,
-            value: open(b, g, leaf::VALUE)?,
-            header_name: open(b, g, leaf::HEADER_NAME)?,
-            header_value: open(b, g, leaf::HEADER_VALUE)?,
-            check: verify.then(|| open(b, g, leaf::CHECK)).transpose()?,
+            step: verify.then(|| Values::open(b, g, leaf::STEP)).transpose()?,
+            source: Values::open_bytes(b, g, leaf::SOURCE)?,
+            partition: Values::open(b, g, leaf::PARTITION)?,
+            offset: Values::open(b, g, leaf::OFFSET)?,
+            end_offset: Values::open(b, g, leaf::END_OFFSET)?,
+            declared_length: Values::open(b, g, leaf::DECLARED_LENGTH)?,
+            timestamp: Values::open(b, g, leaf::TIMESTAMP)?,
+            timestamp_kind: Values::open(b, g, leaf::TIMESTAMP_KIND)?,
+            leader_epoch: Values::open(b, g, leaf::LEADER_EPOCH)?,
+            key: Values::open(b, g, leaf::KEY)?,
+            value: Values::open(b, g, leaf::VALUE)?,
+            header_name,
+            header_value,
+            check: verify.then(|| Values::open(b, g, leaf::CHECK)).transpose()?,
             chunk_left: 0,
             rows_left: usize::try_from(group.rows)?,
         })
@@ -271,93 +268,4 @@ impl Columns {
         self.chunk_left -= given;
         given
     }
-}
-
-/// One column: its reader, and the values that are decoded.
-struct Values<T: DataType> {
-    reader: ColumnReaderImpl<T>,
-    max_level: i16,
-    is_repeated: bool,
-    values: Vec<T::T>,
-    /// The place in `levels` and `values` of what is taken next.
-    next_level: Cell<usize>,
-    next_value: Cell<usize>,
-    levels: Vec<i16>,
-    repetitions: Vec<i16>,
-}
-
-impl<T: DataType> Values<T> {
-    fn open(bytes: &Arc<GroupBytes>, group: &Group, leaf: usize) -> Result<Self> {
-        let chunk = group.metadata.column(leaf);
-        let descriptor = chunk.column_descr_ptr();
-        let pages =
-            SerializedPageReader::new(bytes.clone(), chunk, usize::try_from(group.rows)?, None)?;
-        Ok(Self {
-            max_level: descriptor.max_def_level(),
-            is_repeated: descriptor.max_rep_level() > 0,
-            reader: ColumnReaderImpl::new(descriptor, Box::new(pages)),
-            values: Vec::new(),
-            next_level: Cell::new(0),
-            next_value: Cell::new(0),
-            levels: Vec::new(),
-            repetitions: Vec::new(),
-        })
-    }
-
-    fn skip(&mut self, rows: usize) -> Result<()> {
-        expect(rows, self.reader.skip_records(rows)?)
-    }
-
-    fn fill(&mut self, rows: usize) -> Result<()> {
-        self.values.clear();
-        self.levels.clear();
-        self.repetitions.clear();
-        self.next_level.set(0);
-        self.next_value.set(0);
-        let Self { reader, levels, repetitions, values, .. } = self;
-        let (found, _, _) = reader.read_records(rows, Some(levels), Some(repetitions), values)?;
-        let present = self.levels.iter().filter(|level| **level == self.max_level).count();
-        let expected = if self.max_level == 0 { rows } else { present };
-        expect(rows, found)?;
-        expect(expected, self.values.len())
-    }
-
-    /// The next value, if it is not null. Not for lists.
-    fn take(&self) -> Option<&T::T> {
-        if self.max_level == 0 {
-            self.values.get(advance(&self.next_value))
-        } else {
-            self.take_level(self.max_level)
-        }
-    }
-
-    /// The next value, if it has this level.
-    fn take_level(&self, level: i16) -> Option<&T::T> {
-        let found = self.levels.get(advance(&self.next_level));
-        let is_here = found.is_some_and(|found| *found == level);
-        if is_here { self.values.get(advance(&self.next_value)) } else { None }
-    }
-
-    /// Leaves out a level without a value.
-    fn pass(&self) {
-        advance(&self.next_level);
-    }
-
-    /// Whether the next level belongs to the same row.
-    fn repeats(&self) -> bool {
-        self.is_repeated
-            && self.repetitions.get(self.next_level.get()).is_some_and(|repetition| *repetition > 0)
-    }
-}
-
-/// What the cursor was before it went on by one.
-fn advance(cursor: &Cell<usize>) -> usize {
-    cursor.replace(cursor.get() + 1)
-}
-
-fn expect(rows: usize, found: usize) -> Result<()> {
-    if rows == found {
-        return Ok(());
-    }
-    Err(ParquetError::General(format!("a column has {found} values where {rows} should be")))
 }

@@ -74,9 +74,21 @@ pub(super) fn properties() -> Result<WriterPropertiesPtr> {
             .set_column_dictionary_enabled(rising.into(), false)
             .set_column_encoding(rising.into(), Encoding::DELTA_BINARY_PACKED);
     }
-    // Other readers skip row groups by these.
-    for searched in ["step", "partition", "offset", "timestamp"] {
-        builder = builder.set_column_statistics_enabled(searched.into(), EnabledStatistics::Chunk);
+    // Other readers skip row groups by these; ours does not decode a column that is known to be empty, or to
+    // have a single value. Not of keys and values: a footer should not repeat them.
+    let header_name = ["headers", "list", "element", "name"].map(String::from).to_vec();
+    let known = [
+        "step",
+        "source",
+        "partition",
+        "offset",
+        "declared_length",
+        "timestamp",
+        "timestamp_kind",
+        "leader_epoch",
+    ];
+    for known in known.map(ColumnPath::from).into_iter().chain([ColumnPath::new(header_name)]) {
+        builder = builder.set_column_statistics_enabled(known, EnabledStatistics::Chunk);
     }
     let header_value = ["headers", "list", "element", "value"].map(String::from).to_vec();
     for plain in ["key".into(), "value".into(), ColumnPath::new(header_value), "check".into()] {
