@@ -1,8 +1,9 @@
-//! Files as inputs and outputs of lockgate.
+//! Files as inputs and outputs of lockgate, and recordings of what inputs delivered.
 
 mod config;
 mod input;
 mod output;
+pub mod recording;
 
 pub use config::{
     Compression, FileInputConfig, FileOutputConfig, OutputFormat, Overlong, SegmentConfig, StartAt,

@@ -9,13 +9,13 @@
 
 mod append;
 mod data_file;
-mod disk;
+pub(crate) mod disk;
 mod format;
 mod null;
 mod segments;
 mod stdout;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use std::path::Path;
 

@@ -1,4 +1,5 @@
-//! What outputs ask of the file system, one system call at a time, and how its errors are sorted.
+//! What outputs and recordings ask of the file system, one system call at a time, and how its errors are
+//! sorted.
 //!
 //! Everything that changes something on disk goes through [`Disk`], so that a test can stop after any
 //! single call, or run out of space at any byte. Reading does not: it changes nothing.
@@ -11,7 +12,7 @@ use std::path::Path;
 use lockgate_core::EndpointError;
 
 /// The calls that change something.
-pub(super) trait Disk: Send + Sync {
+pub(crate) trait Disk: Send + Sync {
     /// Creates a file that must not exist, for reading and writing.
     fn create(&self, path: &Path) -> io::Result<File>;
 
@@ -41,7 +42,7 @@ pub(super) trait Disk: Send + Sync {
 }
 
 /// The disk of the operating system.
-pub(super) struct SystemDisk;
+pub(crate) struct SystemDisk;
 
 impl Disk for SystemDisk {
     fn create(&self, path: &Path) -> io::Result<File> {

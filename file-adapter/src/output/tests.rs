@@ -2,7 +2,7 @@
 
 mod append;
 mod crash;
-mod faulty_disk;
+pub(crate) mod faulty_disk;
 mod full_disk;
 pub(super) mod samples;
 mod segments;
@@ -30,7 +30,7 @@ fn output_on(disk: Arc<dyn Disk>, config: &FileOutputConfig) -> Box<dyn Output> 
 }
 
 /// A new directory, in memory where there is one: crash tests make thousands of files.
-fn scratch() -> tempfile::TempDir {
+pub(crate) fn scratch() -> tempfile::TempDir {
     tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap()
 }
 

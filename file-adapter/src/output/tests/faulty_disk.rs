@@ -11,7 +11,7 @@ use super::super::disk::{Disk, SystemDisk};
 
 /// Clones share their faults. Nothing is really synced: only what would be is recorded.
 #[derive(Clone, Default)]
-pub(super) struct FaultyDisk {
+pub(crate) struct FaultyDisk {
     faults: Arc<Mutex<Faults>>,
 }
 
@@ -34,23 +34,23 @@ struct Durable {
 
 impl FaultyDisk {
     /// From now on only `calls` calls succeed; the one after them is a kill in its middle.
-    pub(super) fn die_after(&self, calls: usize) {
+    pub(crate) fn die_after(&self, calls: usize) {
         self.lock().calls_left = Some(calls);
     }
 
     /// The process is started again.
-    pub(super) fn revive(&self) {
+    pub(crate) fn revive(&self) {
         self.lock().calls_left = None;
     }
 
     /// From now on there is space for `room` bytes and new files; without it, for everything.
-    pub(super) fn limit(&self, room: Option<usize>) {
+    pub(crate) fn limit(&self, room: Option<usize>) {
         self.lock().room = room;
     }
 
     /// Puts `dir` into the state that would be found after a loss of power. What was written and not
     /// synced is gone, or zeros if `zeros`, as file systems leave it that store lengths before contents.
-    pub(super) fn lose_power(&self, dir: &Path, zeros: bool) {
+    pub(crate) fn lose_power(&self, dir: &Path, zeros: bool) {
         let durable = &mut self.lock().durable;
         let mut lengths = HashMap::new();
         for entry in fs::read_dir(dir).into_iter().flatten() {
