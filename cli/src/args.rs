@@ -33,6 +33,12 @@ pub(crate) enum Command {
     /// The first signal stops in order: steps under way are finished and a checkpoint is taken. A second
     /// one ends at once; the next start recovers.
     Run(Run),
+    /// Run a pipeline on what was recorded of its inputs, without them.
+    ///
+    /// The same steps come in the same order with the same positions and timestamps, and the hash of each is compared
+    /// with the one that was recorded. Where no steps were recorded, each block of records is one. Outputs begin anew;
+    /// nothing is stored.
+    Replay(Replay),
     /// Validate a pipeline file and print what would run.
     Check {
         /// The pipeline file (YAML or JSON).
@@ -66,6 +72,40 @@ pub(crate) struct Run {
     /// Go on from the stored positions although the pipeline has changed since.
     #[arg(long)]
     pub(crate) accept_changes: bool,
+    /// Record what each input gives, step by step, into this directory.
+    ///
+    /// Each start adds a recording of each input, `INPUT-NUMBER.parquet`; they are read together.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) record: Option<PathBuf>,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Replay {
+    /// A recording, or the directory of `lockgate run --record`.
+    pub(crate) recording: PathBuf,
+    /// The pipeline file (YAML or JSON).
+    pub(crate) pipeline: PathBuf,
+    /// The input that the recording is of, where the pipeline has several.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) input: Option<String>,
+    /// The first step.
+    #[arg(long, value_name = "N")]
+    pub(crate) from_step: Option<u64>,
+    /// The last step.
+    #[arg(long, value_name = "N")]
+    pub(crate) to_step: Option<u64>,
+    /// Only the records of this partition: `TOPIC[N]`, or the path of a file.
+    #[arg(long, value_name = "PARTITION")]
+    pub(crate) only: Option<String>,
+    /// So many times as fast as the timestamps of the records say, such as 1x or 10x; as fast as it goes otherwise.
+    #[arg(long, value_name = "FACTOR", value_parser = speed)]
+    pub(crate) speed: Option<f64>,
+}
+
+fn speed(text: &str) -> Result<f64, String> {
+    let factor = text.strip_suffix('x').unwrap_or(text).parse::<f64>().ok();
+    let factor = factor.filter(|factor| factor.is_finite() && *factor > 0.0);
+    factor.ok_or_else(|| "it must be a number above 0, such as 1x, 10x or 0.5x".into())
 }
 
 #[cfg(test)]

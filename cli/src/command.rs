@@ -3,12 +3,14 @@
 mod check;
 mod init;
 mod inspect;
+mod replay;
 mod run;
 mod schema;
 
 pub(crate) use check::check;
 pub(crate) use init::init;
 pub(crate) use inspect::inspect;
+pub(crate) use replay::replay;
 pub(crate) use run::run;
 pub(crate) use schema::schema;
 

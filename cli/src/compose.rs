@@ -7,6 +7,7 @@ use std::path::Path;
 use lockgate_controller as controller;
 use lockgate_core::{EndpointError, Framing, InputEndpoint, Output as OutputPort, QueueLimits};
 use lockgate_file_adapter as file;
+use lockgate_file_adapter::tape::TapeInput;
 use lockgate_kafka_adapter::{GroupCommits, KafkaInput, KafkaOutput};
 
 use crate::exit::{Code, Failed};
@@ -22,7 +23,57 @@ pub(crate) fn compose(
     accept_changes: bool,
 ) -> Result<controller::Pipeline, Failed> {
     refuse_loops(pipeline)?;
-    let settings = controller::Settings {
+    let mut composed =
+        controller::Pipeline::new(&pipeline.name, settings(pipeline, accept_changes));
+    let mut commits = Vec::new();
+    for (place, input) in pipeline.inputs.iter().enumerate() {
+        let (endpoint, limits): (Box<dyn InputEndpoint>, _) = match &input.kind {
+            checked::InputKind::File(settings) => {
+                (Box::new(file::FileInput::new(file_input(settings))), file_limits(settings))
+            }
+            checked::InputKind::Kafka(settings) => {
+                let mut endpoint = KafkaInput::new(kafka::input(settings));
+                if pipeline.is_exactly_once_by_groups() {
+                    let (committed, by_output) = endpoint.committed_by_output();
+                    commits.push((place, by_output));
+                    endpoint = committed;
+                }
+                endpoint.check().map_err(|error| unusable("input", &input.name, &error))?;
+                (Box::new(endpoint), kafka_limits(settings))
+            }
+            checked::InputKind::Recording(settings) => {
+                let endpoint = TapeInput::at(settings.path.clone(), settings.input.clone());
+                (Box::new(endpoint), recording_limits(settings))
+            }
+        };
+        composed.inputs.push(controller::Input { name: input.name.clone(), endpoint, limits });
+    }
+    for one in &pipeline.outputs {
+        composed.outputs.push(output(&pipeline.name, one, &commits)?);
+    }
+    Ok(composed)
+}
+
+/// The pipeline with tapes in place of its inputs, in their order. Nothing is touched yet.
+///
+/// # Errors
+/// If a client of Kafka does not know a property of an output.
+pub(crate) fn compose_replay(
+    pipeline: &checked::Pipeline,
+    tapes: Vec<TapeInput>,
+) -> Result<controller::Pipeline, Failed> {
+    let mut composed = controller::Pipeline::new(&pipeline.name, settings(pipeline, false));
+    for (input, tape) in pipeline.inputs.iter().zip(tapes) {
+        composed = composed.input(&input.name, tape);
+    }
+    for one in &pipeline.outputs {
+        composed.outputs.push(output(&pipeline.name, one, &[])?);
+    }
+    Ok(composed)
+}
+
+fn settings(pipeline: &checked::Pipeline, accept_changes: bool) -> controller::Settings {
+    controller::Settings {
         delivery: match pipeline.delivery {
             // The steps of a group cannot be replayed; the output's transactions make up for it.
             _ if pipeline.is_exactly_once_by_groups() => controller::Delivery::AtLeastOnce,
@@ -43,31 +94,7 @@ pub(crate) fn compose(
             checked::OnStall::Stop => controller::OnStall::Stop,
         },
         shutdown_timeout: pipeline.shutdown_timeout,
-    };
-    let mut composed = controller::Pipeline::new(&pipeline.name, settings);
-    let mut commits = Vec::new();
-    for (place, input) in pipeline.inputs.iter().enumerate() {
-        let (endpoint, limits): (Box<dyn InputEndpoint>, _) = match &input.kind {
-            checked::InputKind::File(settings) => {
-                (Box::new(file::FileInput::new(file_input(settings))), file_limits(settings))
-            }
-            checked::InputKind::Kafka(settings) => {
-                let mut endpoint = KafkaInput::new(kafka::input(settings));
-                if pipeline.is_exactly_once_by_groups() {
-                    let (committed, by_output) = endpoint.committed_by_output();
-                    commits.push((place, by_output));
-                    endpoint = committed;
-                }
-                endpoint.check().map_err(|error| unusable("input", &input.name, &error))?;
-                (Box::new(endpoint), kafka_limits(settings))
-            }
-        };
-        composed.inputs.push(controller::Input { name: input.name.clone(), endpoint, limits });
     }
-    for one in &pipeline.outputs {
-        composed.outputs.push(output(&pipeline.name, one, &commits)?);
-    }
-    Ok(composed)
 }
 
 fn unusable(kind: &str, name: &str, error: &EndpointError) -> Failed {
@@ -106,6 +133,13 @@ fn file_limits(input: &checked::FileInput) -> QueueLimits {
 }
 
 fn kafka_limits(input: &checked::KafkaInput) -> QueueLimits {
+    QueueLimits {
+        max_queued_records: input.max_queued_records,
+        max_queued_bytes: input.max_queued_bytes,
+    }
+}
+
+fn recording_limits(input: &checked::RecordingInput) -> QueueLimits {
     QueueLimits {
         max_queued_records: input.max_queued_records,
         max_queued_bytes: input.max_queued_bytes,

@@ -2,6 +2,7 @@
 
 use lockgate_controller::{Error, StateError};
 use lockgate_core::EndpointError;
+use lockgate_file_adapter::recording::RecordingError;
 
 use crate::pipeline::PipelineError;
 
@@ -62,6 +63,27 @@ impl From<Error> for Failed {
 impl From<StateError> for Failed {
     fn from(error: StateError) -> Self {
         Error::from(error).into()
+    }
+}
+
+impl From<RecordingError> for Failed {
+    fn from(error: RecordingError) -> Self {
+        let code = match &error {
+            RecordingError::Exists { .. } | RecordingError::Format { .. } => Code::Configuration,
+            RecordingError::Storage { doing: "read", source, .. }
+                if source.kind() == std::io::ErrorKind::NotFound =>
+            {
+                Code::Usage
+            }
+            RecordingError::Storage { .. }
+            | RecordingError::StorageFull { .. }
+            | RecordingError::Broken { .. } => Code::Storage,
+            RecordingError::NotARecording { .. }
+            | RecordingError::Damaged { .. }
+            | RecordingError::Refused { .. } => Code::Data,
+            RecordingError::Bug { .. } => Code::Bug,
+        };
+        Self::new(code, error.to_string())
     }
 }
 

@@ -6,6 +6,7 @@ mod compose;
 mod exit;
 mod pipeline;
 mod progress;
+mod recorder;
 mod terminal;
 
 use std::io::Write;
@@ -26,6 +27,7 @@ fn main() {
     };
     let done = std::panic::catch_unwind(|| match args.command {
         Command::Run(run) => command::run(&run),
+        Command::Replay(replay) => command::replay(&replay),
         Command::Check { pipeline } => command::check(&pipeline),
         Command::Init { directory } => command::init(&directory),
         Command::Schema => command::schema(),

@@ -4,6 +4,7 @@ mod config;
 mod input;
 mod output;
 pub mod recording;
+pub mod tape;
 
 pub use config::{
     Compression, FileInputConfig, FileOutputConfig, OutputFormat, Overlong, SegmentConfig, StartAt,

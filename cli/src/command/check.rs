@@ -42,6 +42,13 @@ fn describe(pipeline: &Pipeline) -> String {
         match &input.kind {
             InputKind::File(file) => file_input(&mut text, name, file),
             InputKind::Kafka(kafka) => kafka_input(&mut text, name, kafka),
+            InputKind::Recording(recording) => {
+                let of = recording.input.as_ref();
+                let of = of.map_or_else(String::new, |input| format!(" of the input {input}"));
+                let path = recording.path.display();
+                let _ =
+                    writeln!(text, "  input   {name}: what was recorded{of}\n            {path}");
+            }
         }
     }
     for output in &pipeline.outputs {

@@ -17,8 +17,9 @@ use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 use crate::args::Run;
 use crate::compose::compose;
 use crate::exit::{Code, Failed};
-use crate::pipeline::{self, Pipeline};
+use crate::pipeline;
 use crate::progress;
+use crate::recorder::DirectoryRecorder;
 use crate::terminal::Terminal;
 use reopening::Reopening;
 use signals::{Signals, Wish};
@@ -35,14 +36,34 @@ pub(crate) fn run(args: &Run) -> Result<(), Failed> {
     if let Some(state_dir) = &args.state_dir {
         pipeline.state_dir.clone_from(state_dir);
     }
+    let open = || {
+        let mut composed = compose(&pipeline, args.accept_changes)?;
+        if let Some(directory) = &args.record {
+            composed.recorder = Some(Box::new(DirectoryRecorder::new(directory, &pipeline)?));
+        }
+        for brokers in pipeline.brokers() {
+            tracing::info!("connecting to Kafka at {brokers}");
+        }
+        Ok(Box::new(move || Controller::open(composed)) as Open)
+    };
+    operate(&pipeline.name, &open)
+}
+
+/// Opens what is run. May take a while, and is done on a thread of its own.
+pub(super) type Open = Box<dyn FnOnce() -> Result<Controller, Error> + Send>;
+
+/// Runs what `compose` gives to its end, and again where somebody else took over part of the work.
+pub(super) fn operate(
+    pipeline: &str,
+    compose: &dyn Fn() -> Result<Open, Failed>,
+) -> Result<(), Failed> {
     let terminal = Terminal::start()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Failed::storage("starting the runtime", &error))?;
     runtime.block_on(async {
         // Before anything is opened, so that a signal during a long recovery is not lost.
         let signals = Signals::listen()?;
-        let (pipeline, accept_changes) = (&pipeline, args.accept_changes);
-        let mut operation = Operation { pipeline, accept_changes, terminal: &terminal, signals };
+        let mut operation = Operation { pipeline, compose, terminal: &terminal, signals };
         let mut reopening = Reopening::default();
         loop {
             let begun = Instant::now();
@@ -69,8 +90,9 @@ enum Ended {
 
 /// Everything that a run needs.
 struct Operation<'a> {
-    pipeline: &'a Pipeline,
-    accept_changes: bool,
+    /// Its name.
+    pipeline: &'a str,
+    compose: &'a dyn Fn() -> Result<Open, Failed>,
     terminal: &'a Terminal,
     signals: Signals,
 }
@@ -87,7 +109,7 @@ impl Operation<'_> {
             Some(opened) => opened?,
         };
         let handle = controller.handle();
-        tracing::info!(pipeline = self.pipeline.name, "started");
+        tracing::info!(pipeline = self.pipeline, "started");
         let ended = tokio::select! {
             ended = controller.run() => ended,
             never = watch(&handle, self.terminal, &mut self.signals) => match never {},
@@ -97,7 +119,7 @@ impl Operation<'_> {
             Err(error) if is_superseded(&error) && !stopping => Ok(Ended::Superseded(error)),
             ended => {
                 let status = handle.status().borrow().clone();
-                self.terminal.finish(&progress::summary(&self.pipeline.name, &status));
+                self.terminal.finish(&progress::summary(self.pipeline, &status));
                 match ended {
                     // Others go on with what this process has given up.
                     Err(error) if is_superseded(&error) => tracing::warn!("{error}"),
@@ -111,14 +133,11 @@ impl Operation<'_> {
     /// Opens the pipeline on a thread of its own, since that may take a while; `None` if a stop is wished for
     /// meanwhile.
     async fn open(&mut self) -> Result<Option<Result<Controller, Error>>, Failed> {
-        let composed = compose(self.pipeline, self.accept_changes)?;
-        for brokers in self.pipeline.brokers() {
-            tracing::info!("connecting to Kafka at {brokers}");
-        }
+        let composed = (self.compose)()?;
         let (tell, mut opened) = oneshot::channel();
         let open = move || {
             // Nobody listens any more after a stop.
-            let _ = tell.send(Controller::open(composed));
+            let _ = tell.send(composed());
         };
         let thread = std::thread::Builder::new().name("open".into()).spawn(open);
         thread.map_err(|error| Failed::storage("starting a thread", &error))?;

@@ -74,6 +74,21 @@ pub(crate) enum InputKind {
     File(FileInput),
     /// Reads Kafka topics.
     Kafka(KafkaInput),
+    /// Reads what was recorded of an input.
+    Recording(RecordingInput),
+}
+
+/// The settings of an input that reads a recording.
+#[derive(Debug)]
+pub(crate) struct RecordingInput {
+    /// The recording, or a directory with recordings.
+    pub(crate) path: PathBuf,
+    /// Of which input, where the directory has several.
+    pub(crate) input: Option<String>,
+    /// The most records that wait for a step.
+    pub(crate) max_queued_records: u64,
+    /// The most bytes that wait for a step.
+    pub(crate) max_queued_bytes: u64,
 }
 
 /// The settings of a file input.
@@ -312,6 +327,12 @@ impl Checker<'_> {
             RawInput::Kafka(raw) => {
                 Ok(InputKind::Kafka(self.kafka_input(&path.key("kafka"), raw)?))
             }
+            RawInput::Recording(raw) => Ok(InputKind::Recording(RecordingInput {
+                path: self.path(&path.key("recording").key("path"), &raw.path)?,
+                input: raw.input.clone(),
+                max_queued_records: raw.max_queued_records.0,
+                max_queued_bytes: raw.max_queued_bytes.0,
+            })),
         })?;
         Ok(checked.into_iter().map(|(name, kind)| Input { name, kind }).collect())
     }

@@ -89,6 +89,8 @@ pub(crate) enum RawInput {
     File(RawFileInput),
     /// Reads Kafka topics.
     Kafka(RawKafkaInput),
+    /// Reads what was recorded of an input.
+    Recording(RawRecordingInput),
 }
 
 /// An output: one key, its kind.
@@ -137,6 +139,23 @@ pub(crate) struct RawFileInput {
     /// default.
     #[schemars(extend("default" = "16MiB"))]
     pub(crate) max_queued_bytes: Option<ByteSize>,
+}
+
+/// Reads what was recorded of an input, with the positions and timestamps that it had.
+#[derive(Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "RecordingInput")]
+pub(crate) struct RawRecordingInput {
+    /// A recording, or the directory in which a run was recorded. Relative to the pipeline file.
+    pub(crate) path: String,
+    /// The input that was recorded; needed where a directory holds recordings of several.
+    pub(crate) input: Option<String>,
+    /// The most records that wait for a step.
+    #[serde(default = "Count::of::<1_000_000>")]
+    pub(crate) max_queued_records: Count,
+    /// The most bytes of records that wait for a step. A single larger record waits alone.
+    #[serde(default = "ByteSize::mebibytes::<16>")]
+    pub(crate) max_queued_bytes: ByteSize,
 }
 
 /// Writes one file, or a row of segments.
@@ -350,6 +369,10 @@ mod tests {
         check(
             "/$defs/FileOutput/properties",
             &["path", "format", "segment_bytes", "segment_records", "compression"],
+        );
+        check(
+            "/$defs/RecordingInput/properties",
+            &["path", "input", "max_queued_records", "max_queued_bytes"],
         );
         check("/$defs/StdoutOutput/properties", &["format"]);
         check(

@@ -30,7 +30,7 @@ impl Pipeline {
     pub(crate) fn brokers(&self) -> BTreeSet<String> {
         let read = self.inputs.iter().filter_map(|input| match &input.kind {
             InputKind::Kafka(kafka) => Some(kafka.brokers.join(",")),
-            InputKind::File(_) => None,
+            InputKind::File(_) | InputKind::Recording(_) => None,
         });
         let written = self.outputs.iter().filter_map(|output| match &output.kind {
             OutputKind::Kafka(kafka) => Some(kafka.brokers.join(",")),
