@@ -3,6 +3,7 @@
 mod check;
 mod init;
 mod inspect;
+mod record;
 mod replay;
 mod run;
 mod schema;
@@ -10,6 +11,7 @@ mod schema;
 pub(crate) use check::check;
 pub(crate) use init::init;
 pub(crate) use inspect::inspect;
+pub(crate) use record::{From, To, record};
 pub(crate) use replay::replay;
 pub(crate) use run::run;
 pub(crate) use schema::schema;

@@ -4,9 +4,11 @@ mod args;
 mod command;
 mod compose;
 mod exit;
+mod mask;
 mod pipeline;
 mod progress;
 mod recorder;
+mod signals;
 mod terminal;
 
 use std::io::Write;
@@ -27,6 +29,7 @@ fn main() {
     };
     let done = std::panic::catch_unwind(|| match args.command {
         Command::Run(run) => command::run(&run),
+        Command::Record(record) => command::record(&record),
         Command::Replay(replay) => command::replay(&replay),
         Command::Check { pipeline } => command::check(&pipeline),
         Command::Init { directory } => command::init(&directory),

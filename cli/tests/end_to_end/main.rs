@@ -9,5 +9,6 @@ mod kafka;
 mod kill;
 mod memory;
 mod promises;
+mod recording;
 mod signals;
 mod site;
