@@ -112,7 +112,7 @@ impl Recording {
     }
 
     /// Reads the parts of `range` (clipped to those that there are), each with its number. Only row groups that
-    /// hold one of them are read, one at a time; one part is in memory, decoded.
+    /// hold one of them are read, one at a time. Memory: one row group as it is stored, and one part.
     ///
     /// Whether a part has its digest is for whoever takes it to check.
     pub fn read(&self, range: Range<usize>) -> Parts {

@@ -44,6 +44,9 @@ const PART_BYTES: u64 = 64;
 /// The largest record: a page of a column holds at least one whole record, and its length has 31 bits.
 const MAX_RECORD_BYTES: usize = 1 << 30;
 
+/// The index stands in the last footer, which readers take into memory: this is 750 MB of it.
+const MAX_PARTS: usize = 50_000_000;
+
 /// Parquet has no unsigned numbers of 64 bits that all its readers know.
 const MAX_NUMBER: u64 = i64::MAX as u64;
 
@@ -60,7 +63,7 @@ pub struct Written {
 
 /// Writes a recording.
 ///
-/// Memory: one row group, compressed, and the index, 32 bytes per part. Dropped without
+/// Memory: one row group, compressed, and the index, 32 bytes per part; the batches are only read. Dropped without
 /// [`finish`](Self::finish), the file is what a crash would leave: readable up to the last row group.
 pub struct RecordingWriter {
     path: PathBuf,
@@ -237,6 +240,11 @@ impl RecordingWriter {
         if let Some(step) = step.filter(|step| *step > MAX_NUMBER) {
             return refused(format!(
                 "step {step} is above {MAX_NUMBER}, the largest that can be recorded"
+            ));
+        }
+        if self.parts.len() >= MAX_PARTS {
+            return refused(format!(
+                "it has {MAX_PARTS} parts, the most it can have; begin another one"
             ));
         }
         let records = lockgate_core::count(batches);
