@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-use lockgate_core::{Batch, Framing, PartHasher};
+use lockgate_core::{Batch, Framing, PartDigest, PartHasher};
 use parquet::schema::types::SchemaDescriptor;
 
 use super::about::About;
@@ -114,7 +114,8 @@ impl Recording {
     /// Reads the parts of `range` (clipped to those that there are), each with its number. Only row groups that
     /// hold one of them are read, one at a time. Memory: one row group as it is stored, and one part.
     ///
-    /// Whether a part has its digest is for whoever takes it to check.
+    /// What comes out is what was written, or an error. That it is what was delivered, its digest proves, which is
+    /// for whoever takes the part to compare.
     pub fn read(&self, range: Range<usize>) -> Parts {
         let end = range.end.min(self.parts.len());
         let start = range.start.min(end);
@@ -234,7 +235,15 @@ impl Parts {
             }
             left -= taken;
         }
-        Ok(self.rebuild.finish())
+        let batches = self.rebuild.finish();
+        let part = &self.recording.parts[number];
+        if !self.recording.groups.iter().all(Group::has_hash)
+            && PartDigest::of(&batches) != part.digest
+        {
+            let fault = Fault::new(number, part.step, None, FaultKind::Digest);
+            return Err(RecordingError::damaged(path, fault.to_string()));
+        }
+        Ok(batches)
     }
 }
 

@@ -12,18 +12,18 @@ const CORE: &str = "lockgate-core";
 const RUN_TIME: &[&str] = &[
     "bytes",       // the arena of a batch
     "itoa",        // of serde_json
-    "libm", // of num-traits, within this workspace only: `parquet` asks for it, the core does not
-    "memchr", // of serde_json
-    "num-traits", // of rmp
-    "rmp",  // of rmpv
-    "rmpv", // `data` and `replay` values
-    "serde", // positions
+    "libm",        // of num-traits, only where `parquet` is built along
+    "memchr",      // of serde_json
+    "num-traits",  // of rmp
+    "rmp",         // of rmpv
+    "rmpv",        // `data` and `replay` values
+    "serde",       // positions
     "serde_bytes", // of rmpv
-    "serde_core", // of serde
-    "serde_json", // `metadata` and `seek` values
-    "thiserror", // error types
-    "twox-hash", // the hash of a step
-    "zmij", // of serde_json
+    "serde_core",  // of serde
+    "serde_json",  // `metadata` and `seek` values
+    "thiserror",   // error types
+    "twox-hash",   // the hash of a step
+    "zmij",        // of serde_json
 ];
 
 /// Run by the compiler only, all of them plain Rust.

@@ -79,7 +79,10 @@ fn it_is_read_and_its_changes_are_found() {
     assert!(recording.complete());
     assert_eq!(expect_front(&recording, &given), 10);
     rewrite(&path, &copy, |values| values[13] = b"changed".to_vec().into());
-    let fault = Recording::open(&copy).unwrap().verify().unwrap().unwrap();
+    let recording = Recording::open(&copy).unwrap();
+    let read: Vec<_> = recording.read(0..10).collect();
+    assert_eq!((read.len(), read.iter().filter(|part| part.is_ok()).count()), (5, 4));
+    let fault = recording.verify().unwrap().unwrap();
     assert_eq!((fault.part, fault.step, fault.kind), (4, Some(9), FaultKind::Record));
     assert_eq!(
         fault.to_string(),
