@@ -134,7 +134,7 @@ impl RecordingWriter {
         };
         writer.guarded(|writer| {
             writer.write(MAGIC)?;
-            writer.write_inner_footer(0)?;
+            writer.write_inner_footer(0, 0)?;
             let dir =
                 path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
             let synced = writer.out.inner().disk.sync_dir(dir);
@@ -293,13 +293,7 @@ impl RecordingWriter {
             self.groups.push(group);
             self.hashes.push(self.out.inner().hash.finish());
         }
-        self.write_footer(
-            Place::Inner { before: self.footer_end },
-            first,
-            self.parts.len() - open.parts,
-        )?;
-        self.footer_end = Some(self.out.bytes_written() as u64);
-        Ok(())
+        self.write_inner_footer(first, self.parts.len() - open.parts)
     }
 
     fn write_columns(&mut self, encoder: Encoder) -> parquet::errors::Result<RowGroupMetaData> {
@@ -316,8 +310,8 @@ impl RecordingWriter {
         Ok(Arc::unwrap_or_clone(group))
     }
 
-    fn write_inner_footer(&mut self, first_part: usize) -> Result<(), RecordingError> {
-        self.write_footer(Place::Inner { before: self.footer_end }, self.groups.len(), first_part)?;
+    fn write_inner_footer(&mut self, group: usize, part: usize) -> Result<(), RecordingError> {
+        self.write_footer(Place::Inner { before: self.footer_end }, group, part)?;
         self.footer_end = Some(self.out.bytes_written() as u64);
         Ok(())
     }
