@@ -46,7 +46,8 @@ fn a_run_that_was_killed_is_replayed_byte_for_byte() {
     for target in [records * 60, records * 120] {
         let mut running = site.start_with(&["--record", "take"]);
         let reached = running.until(|| site.size(".") > target);
-        assert!(reached && running.kill(), "{}", running.stderr());
+        assert!(reached, "{}", running.stderr());
+        assert!(running.kill(), "the run ended just before");
     }
     let ended = site.lockgate(&["run", "pipeline.yaml", "--record", "take"]);
     assert_eq!(ended.code, 0, "{}", ended.stderr);
