@@ -139,8 +139,16 @@ pub(crate) struct Record {
 pub(crate) struct Replay {
     /// A recording, or the directory of `lockgate run --record`.
     pub(crate) recording: PathBuf,
-    /// The pipeline file (YAML or JSON).
-    pub(crate) pipeline: PathBuf,
+    /// The pipeline file (YAML or JSON). What its outputs write begins anew.
+    #[arg(required_unless_present = "to_kafka", conflicts_with = "to_kafka")]
+    pub(crate) pipeline: Option<PathBuf>,
+    /// Write the records back into topics of these brokers, in place of a pipeline; partitions and timestamps are
+    /// kept.
+    #[arg(long, value_name = "HOST:PORT,...")]
+    pub(crate) to_kafka: Option<String>,
+    /// The topic to write to, which must exist; left out: of the same name as the one that was recorded.
+    #[arg(long, value_name = "NAME", requires = "to_kafka")]
+    pub(crate) topic: Option<String>,
     /// The input that the recording is of, where the pipeline has several.
     #[arg(long, value_name = "NAME")]
     pub(crate) input: Option<String>,

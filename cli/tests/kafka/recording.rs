@@ -87,6 +87,13 @@ fn a_slice_of_a_topic_is_taken_home() {
     assert_eq!(replayed.code, 0, "{}", replayed.stderr);
     check(&site.read("out.jsonl"), &topic, records);
 
+    // And back into a topic, partition by partition.
+    let back = Topic::new(&shared(), "back", PARTITIONS, 1);
+    let args = ["replay", "all.parquet", "--to-kafka", &servers, "--topic", &back.name];
+    let written = site.lockgate(&args);
+    assert_eq!(written.code, 0, "{}", written.stderr);
+    back.check(&back.each(records / u64::from(PARTITIONS)));
+
     let count = |file: &str| {
         let tape = lockgate_file_adapter::tape::Tape::find(&site.path(file), None).unwrap();
         tape.records()
