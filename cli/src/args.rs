@@ -91,11 +91,21 @@ pub(crate) struct Run {
 #[derive(Debug, clap::Args)]
 pub(crate) struct Record {
     /// Bootstrap servers, separated by commas.
-    #[arg(long, value_name = "HOST:PORT,...")]
-    pub(crate) brokers: String,
+    #[arg(long, value_name = "HOST:PORT,...", required_unless_present = "from_state")]
+    pub(crate) brokers: Option<String>,
     /// The topic; may be given several times. `^` begins a pattern.
-    #[arg(long, value_name = "NAME", required = true)]
+    #[arg(long, value_name = "NAME", required_unless_present = "from_state")]
     pub(crate) topic: Vec<String>,
+    /// In place of topics: the journaled steps in this state directory, those since its last checkpoint. They are read
+    /// from the inputs of --pipeline again, compared with their hashes, and recorded into the directory --out.
+    /// Nothing is changed, so this can be done after a crash before the pipeline is started again.
+    #[arg(long, value_name = "DIR", requires = "pipeline", conflicts_with_all = [
+        "brokers", "topic", "partitions", "from", "to", "count", "duration", "group", "mask", "hash_keys", "properties",
+    ])]
+    pub(crate) from_state: Option<PathBuf>,
+    /// The pipeline file that the state directory belongs to.
+    #[arg(long, value_name = "FILE", requires = "from_state")]
+    pub(crate) pipeline: Option<PathBuf>,
     /// Only these partitions, separated by commas.
     #[arg(long, value_name = "N,...", value_delimiter = ',')]
     pub(crate) partitions: Vec<u32>,
@@ -118,7 +128,7 @@ pub(crate) struct Record {
     #[arg(long = "for", value_name = "DURATION", value_parser = humantime::parse_duration)]
     pub(crate) duration: Option<Duration>,
     /// Where to; nothing that exists is overwritten.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "PATH")]
     pub(crate) out: PathBuf,
     /// The group whose stored offsets `-o stored` means. It is not joined.
     #[arg(long, value_name = "NAME")]

@@ -3,6 +3,7 @@
 //! A reader of the topics is driven by hand: there is no circuit, no output and no state. What it hands over at a time
 //! is one part of the recording.
 
+mod journaled;
 mod listener;
 mod place;
 
@@ -34,6 +35,9 @@ const PART_RECORDS: usize = 10_000;
 const LETTING_GO: Duration = Duration::from_secs(5);
 
 pub(crate) fn record(args: &Record) -> Result<(), Failed> {
+    if let (Some(state_dir), Some(pipeline)) = (&args.from_state, &args.pipeline) {
+        return journaled::record(state_dir, pipeline, &args.out);
+    }
     let terminal = Terminal::start()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Failed::storage("starting the runtime", &error))?;
@@ -49,7 +53,8 @@ fn config(args: &Record) -> Result<KafkaInputConfig, Failed> {
         [pattern] if pattern.starts_with('^') => TopicSelection::Pattern(pattern.clone()),
         names => TopicSelection::Names(names.to_vec()),
     };
-    let brokers = args.brokers.split(',').map(str::to_owned).collect();
+    let brokers = args.brokers.iter().flat_map(|brokers| brokers.split(','));
+    let brokers = brokers.map(str::to_owned).collect();
     let mut config = KafkaInputConfig::new(brokers, topics);
     config.start_from = args.from.start_from();
     config.stop_at = args.to.map(To::stop_at);
@@ -110,7 +115,11 @@ impl Recording {
         let about = About {
             program: concat!("lockgate ", env!("CARGO_PKG_VERSION")).into(),
             source: "kafka".into(),
-            origin: format!("{} at {}", args.topic.join(", "), args.brokers),
+            origin: format!(
+                "{} at {}",
+                args.topic.join(", "),
+                args.brokers.as_deref().unwrap_or_default()
+            ),
             masked: args.mask.clone(),
             hashed_keys: args.hash_keys,
             framing: None,

@@ -203,7 +203,8 @@ impl Steps {
     }
 
     fn script(&self) -> Script {
-        Script { after: self.after, steps: Box::new(self.steps.clone().into_iter()) }
+        let steps = Box::new(self.steps.clone().into_iter());
+        Script { seeks: Vec::new(), stops: false, after: self.after, steps }
     }
 }
 
