@@ -127,7 +127,8 @@ pub(crate) struct Record {
     /// At most so long, such as 30s or 5m.
     #[arg(long = "for", value_name = "DURATION", value_parser = humantime::parse_duration)]
     pub(crate) duration: Option<Duration>,
-    /// Where to; nothing that exists is overwritten.
+    /// Where to; nothing that exists is overwritten. A name that ends in .jsonl, .ndjson or .json gets lines like those
+    /// of `kcat -J`, which lack leader epochs and proof.
     #[arg(long, value_name = "PATH")]
     pub(crate) out: PathBuf,
     /// The group whose stored offsets `-o stored` means. It is not joined.
@@ -145,9 +146,9 @@ pub(crate) struct Record {
     pub(crate) properties: Vec<String>,
 }
 
-#[derive(Debug, clap::Args)]
+#[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Replay {
-    /// A recording, or the directory of `lockgate run --record`.
+    /// A recording, the directory of `lockgate run --record`, or lines of `kcat -J` (`*.jsonl`).
     pub(crate) recording: PathBuf,
     /// The pipeline file (YAML or JSON). What its outputs write begins anew.
     #[arg(required_unless_present = "to_kafka", conflicts_with = "to_kafka")]

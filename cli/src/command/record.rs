@@ -6,15 +6,16 @@
 mod journaled;
 mod listener;
 mod place;
+mod writer;
 
 use std::time::{Duration, Instant};
 
 use indicatif::{HumanBytes, HumanCount, HumanDuration};
 use lockgate_core::{
     Batch, BufferSize, FaultTolerance, InputEndpoint, InputReader, InputReaderCommand as Command,
-    PartDigest, count, size,
+    count, size,
 };
-use lockgate_file_adapter::recording::{About, RecordingError, RecordingWriter};
+use lockgate_file_adapter::recording::{About, RecordingError};
 use lockgate_kafka_adapter::{KafkaInput, KafkaInputConfig, ReadMode, TopicSelection};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::time::{Instant as Deadline, MissedTickBehavior, interval, sleep_until};
@@ -26,6 +27,7 @@ use crate::signals::{Signals, Wish};
 use crate::terminal::Terminal;
 use listener::{Listener, Said};
 pub(crate) use place::{From, To};
+use writer::Writer;
 
 /// How often a person sees the line change.
 const GLANCE: Duration = Duration::from_millis(200);
@@ -95,7 +97,7 @@ fn mask(args: &Record) -> Mask {
 struct Recording {
     reader: Box<dyn InputReader>,
     said: UnboundedReceiver<Said>,
-    writer: RecordingWriter,
+    writer: Writer,
     mask: Mask,
     /// How many more records are wanted.
     left: u64,
@@ -133,7 +135,7 @@ impl Recording {
         let listener = Listener { sender, most: PART_RECORDS };
         let reader = Box::new(input).open(FaultTolerance::AtLeastOnce, listener.shared(), None)?;
         // Not before the brokers have answered: a wrong address leaves no file behind.
-        let writer = RecordingWriter::create(&args.out, &about)?;
+        let writer = Writer::create(&args.out, &about)?;
         Ok(Self {
             reader,
             said,
@@ -192,7 +194,7 @@ impl Recording {
         }
         self.reader.request(Command::Disconnect);
         let (written, begun) = (self.written, self.begun);
-        let told = self.writer.finish()?;
+        let in_file = self.writer.finish()?;
         let reader = self.reader;
         let (let_go, waiting) = std::sync::mpsc::channel();
         std::thread::spawn(move || {
@@ -206,7 +208,7 @@ impl Recording {
             args.out.display(),
             HumanCount(written.records),
             HumanBytes(written.bytes),
-            HumanBytes(told.bytes),
+            HumanBytes(in_file),
         ));
         Ok(())
     }
@@ -244,7 +246,7 @@ impl Recording {
         }
         if count(&batches) > 0 {
             self.written = self.written.plus(size(&batches));
-            self.writer.part(None, &batches, PartDigest::of(&batches))?;
+            self.writer.add(&batches)?;
         }
         Ok(())
     }
