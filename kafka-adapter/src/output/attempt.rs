@@ -168,7 +168,10 @@ impl Writer {
         for (number, code) in self.producer.failed_deliveries() {
             self.unwritten.push(number);
             match refusal::verdict(code) {
-                Verdict::Unrelated => continue,
+                Verdict::Unrelated => {
+                    self.is_unclear = true;
+                    continue;
+                }
                 Verdict::Suspected if !self.careful => {
                     is_suspected = true;
                     continue;

@@ -78,6 +78,8 @@ pub(super) struct Writer {
     pub(super) begun: Option<Instant>,
     /// Each record is sent by itself.
     pub(super) careful: bool,
+    /// Whether records of the transaction were given up of which it is not known whether the brokers have them.
+    pub(super) is_unclear: bool,
     pub(super) timing: WriterTiming,
     /// The last step that is known to be there.
     pub(super) committed: u64,
@@ -124,6 +126,7 @@ impl Writer {
             unwritten: Vec::new(),
             begun: None,
             careful: false,
+            is_unclear: false,
             timing,
             committed: 0,
             attempted: 0,
@@ -358,8 +361,13 @@ impl Writer {
         }
         // What the brokers said about records may have come only now.
         let judged = self.judge_deliveries();
+        let is_unclear = std::mem::take(&mut self.is_unclear);
         self.start_over();
-        self.judged(judged)
+        self.judged(judged)?;
+        // The client would number what it writes next like what it has given up. If that was written after all, the
+        // brokers take the next for it and drop it, though they say that they have it. Another producer has its own
+        // numbers.
+        if is_unclear { self.renew() } else { Ok(()) }
     }
 
     /// Goes on to another attempt after what was found out about records.

@@ -159,6 +159,32 @@ fn what_ends_only_the_transaction_is_written_again() {
     });
 }
 
+/// A record was on its way when its leader died, and was given up with the transaction. The client gave its number to
+/// the record again in the next transaction, so the brokers, who had it after all, took that for the same and dropped
+/// it: lost, though every answer was good. Another producer has other numbers.
+#[test]
+fn what_was_given_up_on_its_way_is_written_by_another_producer() {
+    let cluster = Cluster::new();
+    let mut writing = Writing::new(cluster.output());
+    writing.write(1, &["a"]);
+    writing.prepare();
+    cluster.0.partition_leader("t", 0, None).unwrap();
+    cluster.0.request_errors(Request::TxnOffsetCommit, &[RD_KAFKA_RESP_ERR_ILLEGAL_GENERATION]);
+    // By this it is known that another one begins.
+    let begins = [RD_KAFKA_RESP_ERR_INVALID_TRANSACTION_TIMEOUT; 20];
+    cluster.0.request_errors(Request::InitProducerId, &begins);
+    let (tell, told) = std::sync::mpsc::channel();
+    let waiting = std::thread::spawn(move || {
+        writing.write(2, &["b"]);
+        let _ = tell.send(writing.output.prepare());
+    });
+    let ended =
+        told.recv_timeout(WAIT).expect("the same producer goes on and waits for its leader");
+    let text = ended.unwrap_err().to_string();
+    assert!(text.contains("transaction.max.timeout.ms"), "{text}");
+    waiting.join().unwrap();
+}
+
 #[test]
 fn what_passes_while_opening_is_got_over() {
     let mut cases: Vec<(Request, Answer)> = Vec::new();
