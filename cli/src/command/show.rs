@@ -15,6 +15,7 @@ use super::{inspect, offer, print};
 use crate::args::Show;
 use crate::excerpt::{self, excerpt};
 use crate::exit::{Code, Failed};
+use crate::progress::counted;
 use crate::subject::Subject;
 use table::Table;
 
@@ -205,7 +206,8 @@ fn heading(input: &str, tape: &Tape, step: Option<u64>) -> String {
     match number_of(tape, step).map(|number| tape.parts()[number].digest) {
         None => format!("{input}, step {step}: nothing\n"),
         Some(PartDigest { records, hash }) => {
-            format!("{input}, step {step}: {records} records, hash {hash:016x}\n\n")
+            let records = counted(records, "record");
+            format!("{input}, step {step}: {records}, hash {hash:016x}\n\n")
         }
     }
 }

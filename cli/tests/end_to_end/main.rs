@@ -7,6 +7,7 @@ mod disk;
 mod embed;
 mod kafka;
 mod kill;
+mod look;
 mod memory;
 mod promises;
 mod signals;

@@ -176,7 +176,7 @@ impl Parting {
         sides
     }
 
-    /// The numbers of the parts that are read, where sequences of many parts are compared.
+    /// The number of the part that is read, where sequences of many parts are compared.
     pub(super) fn part(&self) -> usize {
         match self.kind {
             Kind::MissingInA => self.b.part,
@@ -185,7 +185,7 @@ impl Parting {
     }
 }
 
-/// The record of either side, field by field. Fields that neither has are left out.
+/// The record of either side, field by field. Fields that neither has are left out, but for the value.
 pub(super) fn rows(sides: &mut Sides, a: Option<Record<'_>>, b: Option<Record<'_>>) {
     let field = |of: &dyn Fn(&Record<'_>) -> Cell| {
         [&a, &b].map(|record| record.as_ref().map_or_else(Cell::missing, of))
@@ -193,7 +193,7 @@ pub(super) fn rows(sides: &mut Sides, a: Option<Record<'_>>, b: Option<Record<'_
     let mut row = |label: &str, [a, b]: [Cell; 2]| {
         let has_any =
             [&a, &b].iter().any(|cell| **cell != Cell::Bytes(None) && **cell != Cell::missing());
-        if has_any {
+        if has_any || label == "value" {
             sides.row(label, a, b);
         }
     };

@@ -3,7 +3,7 @@
 use crate::excerpt::{cut, cut_front, excerpt, excerpt_around, padded};
 
 /// How wide the names of rows are.
-const LABEL: usize = 18;
+const LABEL: usize = 20;
 const GAP: &str = "  ";
 
 /// A difference: what it is, and a few rows that show it.

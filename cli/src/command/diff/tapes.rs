@@ -39,15 +39,21 @@ pub(super) fn compare(a: &Tapes, b: &Tapes, by_records: bool) -> Result<Compared
     if let Some(found) = first {
         return Ok(Compared::Different(found.sides));
     }
-    let records = a.values().map(Tape::records).sum();
-    let steps: BTreeSet<u64> =
-        a.values().flat_map(|tape| tape.parts().iter().filter_map(|part| part.step)).collect();
-    let parts = a.values().map(|tape| tape.parts().len() as u64).sum();
-    let cut = match steps.is_empty() && parts > 0 {
-        true => counted(parts, "part"),
-        false => counted(steps.len() as u64, "step"),
-    };
-    Ok(Compared::Equal(format!("{}, {cut}", counted(records, "record"))))
+    let records = counted(a.values().map(Tape::records).sum(), "record");
+    // How records without steps were cut was not compared.
+    Ok(Compared::Equal(match a.values().chain(b.values()).all(has_steps) {
+        true => format!("{records}, {}", counted(steps(a), "step")),
+        false => records,
+    }))
+}
+
+fn steps(tapes: &Tapes) -> u64 {
+    let parts = tapes.values().flat_map(|tape| tape.parts());
+    parts.map(|part| part.step).collect::<BTreeSet<_>>().len() as u64
+}
+
+fn has_steps(tape: &Tape) -> bool {
+    tape.parts().first().is_none_or(|part| part.step.is_some())
 }
 
 /// Inputs by name, each with what either side has of it.
@@ -85,7 +91,6 @@ struct Pair<'a> {
 
 impl Pair<'_> {
     fn first(&self) -> Result<Option<Found>, RecordingError> {
-        let has_steps = |tape: &Tape| tape.parts().first().is_none_or(|part| part.step.is_some());
         match has_steps(self.a) && has_steps(self.b) {
             true => self.by_step(),
             false => self.as_sequence(),
@@ -114,7 +119,7 @@ impl Pair<'_> {
                 let (a, b) =
                     readers.get_or_insert_with(|| (self.a.read(number), self.b.read(number)));
                 let (a, b) = (Side::of(batches(a)?), Side::of(batches(b)?));
-                let place = format!("{}, {}", self.name, in_words(x, number));
+                let place = format!("{}, {}", self.name, in_words(x));
                 if let Some(parting) = records::compare(a, b)? {
                     return Ok(Some(Found { step: x.step, sides: parting.to_sides(&place) }));
                 }
@@ -136,9 +141,9 @@ impl Pair<'_> {
         };
         let (a, b) = (Side::all(self.a.read(same)), Side::all(self.b.read(same)));
         Ok(records::compare(a, b)?.map(|parting| {
-            let number = parting.part();
-            let place = format!("{}, part {number}", self.name);
-            Found { step: Some(number as u64), sides: parting.to_sides(&place) }
+            let number = parting.part() as u64 + 1;
+            let place = format!("{}, block {number}", self.name);
+            Found { step: Some(number), sides: parting.to_sides(&place) }
         }))
     }
 
@@ -153,11 +158,11 @@ impl Pair<'_> {
     ) -> Result<Found, RecordingError> {
         let part = &tape.parts()[number];
         let rest = match other.parts().get(number) {
-            Some(next) => format!("goes on with {}", in_words(next, number)),
+            Some(next) => format!("goes on with {}", in_words(next)),
             None if !other.complete() => "was cut short before it".into(),
             None => "ends before it".into(),
         };
-        let place = in_words(part, number);
+        let place = in_words(part);
         let records = counted(part.digest.records, "record");
         let what = format!("{}: only {has} has {place} ({records}); {lacks} {rest}", self.name);
         let mut sides = Sides::new(what);
@@ -175,8 +180,8 @@ fn batches(parts: &mut TapeParts) -> Result<Vec<Batch>, RecordingError> {
     parts.next().transpose().map(|part| part.map_or_else(Vec::new, |(_, batches)| batches))
 }
 
-fn in_words(part: &Part, number: usize) -> String {
-    part.step.map_or_else(|| format!("part {number}"), |step| format!("step {step}"))
+fn in_words(part: &Part) -> String {
+    format!("step {}", part.step.unwrap_or_default())
 }
 
 /// The records are the same, but not what was recorded of them.
