@@ -121,8 +121,8 @@ fn a_run_is_verified_shown_and_compared() {
     );
     insta::assert_snapshot!(seen(&site, &["diff", "before.log", "out.log"]), @r"
     the first difference is in line 6, at byte offset 24
-                          A: before.log                 B: out.log
-    * line 6              six\n                         SIX\n
+                            A: before.log                B: out.log
+    * line 6                six\n                        SIX\n
     exit 1
     ");
     let states = site.lockgate(&["diff", ".lockgate/copy", "state"]);
@@ -211,14 +211,14 @@ fn swapped_records_are_found_by_the_hash_of_their_step() {
     let compared = seen(&site, &["diff", "in.parquet", "swapped.parquet", "--records"]);
     insta::assert_snapshot!(compared, @"
     in, step 2: the order differs: A has orders[0] offset 13, where B has orders[0] offset 14
-                          A: in.parquet                 B: swapped.parquet
-      …ders[0] offset 12  null                          null
-      partition           orders[0]                     orders[0]
-    * offset              13                            14
-    * end_offset          14                            15
-    * timestamp_ms        1700000000013 (Create)        1700000000014 (Create)
-    * key                 k13                           k14
-    * value               order 13                      order 14
+                            A: in.parquet                B: swapped.parquet
+      orders[0] offset 12   null                         null
+      partition             orders[0]                    orders[0]
+    * offset                13                           14
+    * end_offset            14                           15
+    * timestamp_ms          1700000000013 (Create)       1700000000014 (Create)
+    * key                   k13                          k14
+    * value                 order 13                     order 14
     exit 1
     ");
     let by_hash = site.lockgate(&["diff", "in.parquet", "swapped.parquet"]);
@@ -279,26 +279,27 @@ fn what_is_missing_is_named() {
     write(&site, "dropped.parquet", &dropped);
     insta::assert_snapshot!(seen(&site, &["diff", "in.parquet", "dropped.parquet"]), @"
     in, step 2: orders[0] offset 13 is missing in B
-                          A: in.parquet                 B: dropped.parquet
-      …ders[0] offset 12  null                          null
-    * partition           orders[0]                     (missing)
-    * offset              13                            (missing)
-    * end_offset          14                            (missing)
-    * timestamp_ms        1700000000013 (Create)        (missing)
-    * key                 k13                           (missing)
-    * value               order 13                      (missing)
+                            A: in.parquet                B: dropped.parquet
+      orders[0] offset 12   null                         null
+    * partition             orders[0]                    (missing)
+    * offset                13                           (missing)
+    * end_offset            14                           (missing)
+    * timestamp_ms          1700000000013 (Create)       (missing)
+    * key                   k13                          (missing)
+    * value                 order 13                     (missing)
     exit 1
     ");
     let steps = three_steps();
     write(&site, "without.parquet", &[steps[0].clone(), steps[2].clone()]);
     insta::assert_snapshot!(seen(&site, &["diff", "without.parquet", "in.parquet"]), @"
     without: only B has step 2 (4 records); A goes on with step 3
-                          A: without.parquet            B: in.parquet
-    * partition           (missing)                     orders[0]
-    * offset              (missing)                     12
-    * end_offset          (missing)                     13
-    * timestamp_ms        (missing)                     1700000000012 (Create)
-    * key                 (missing)                     k12
+                            A: without.parquet           B: in.parquet
+    * partition             (missing)                    orders[0]
+    * offset                (missing)                    12
+    * end_offset            (missing)                    13
+    * timestamp_ms          (missing)                    1700000000012 (Create)
+    * key                   (missing)                    k12
+    * value                 (missing)                    null
     exit 1
     ");
     let mut cut = writer(&site.path("cut.parquet"), &steps[..2]);
@@ -310,13 +311,13 @@ fn what_is_missing_is_named() {
     ");
     insta::assert_snapshot!(seen(&site, &["diff", "in.parquet", "cut.parquet"]), @"
     in: only A has step 3 (4 records); B was cut short before it
-                          A: in.parquet                 B: cut.parquet
-    * partition           orders[0]                     (missing)
-    * offset              16                            (missing)
-    * end_offset          17                            (missing)
-    * timestamp_ms        1700000000016 (Create)        (missing)
-    * key                 k16                           (missing)
-    * value               order 16                      (missing)
+                            A: in.parquet                B: cut.parquet
+    * partition             orders[0]                    (missing)
+    * offset                16                           (missing)
+    * end_offset            17                           (missing)
+    * timestamp_ms          1700000000016 (Create)       (missing)
+    * key                   k16                          (missing)
+    * value                 order 16                     (missing)
     exit 1
     ");
 }
@@ -333,18 +334,18 @@ fn without_steps_only_the_records_count() {
     write(&site, "b.parquet", &parts(&[0..5, 5..9, 9..20]));
     write(&site, "c.parquet", &parts(&[0..5, 5..9, 10..20]));
     insta::assert_snapshot!(seen(&site, &["diff", "a.parquet", "b.parquet"]), @"
-    equal: 20 records, 2 parts
+    equal: 20 records
     exit 0
     ");
     insta::assert_snapshot!(seen(&site, &["diff", "b.parquet", "c.parquet"]), @"
-    b, part 2: orders[0] offset 9 is missing in B
-                          A: b.parquet                  B: c.parquet
-    * partition           orders[0]                     (missing)
-    * offset              9                             (missing)
-    * end_offset          10                            (missing)
-    * timestamp_ms        1700000000009 (Create)        (missing)
-    * key                 k9                            (missing)
-    * value               order 9                       (missing)
+    b, block 3: orders[0] offset 9 is missing in B
+                            A: b.parquet                 B: c.parquet
+    * partition             orders[0]                    (missing)
+    * offset                9                            (missing)
+    * end_offset            10                           (missing)
+    * timestamp_ms          1700000000009 (Create)       (missing)
+    * key                   k9                           (missing)
+    * value                 order 9                      (missing)
     exit 1
     ");
     insta::assert_snapshot!(seen(&site, &["show", "b.parquet", "--step", "2", "-n", "1"]), @"

@@ -144,24 +144,24 @@ mod tests {
         ];
         insta::assert_snapshot!(seen.join("\n"), @r"
         the first difference is in line 3, at byte offset 11
-                              A: a                          B: b
-        * line 3              three\n                       thrEe\n
+                                A: a                         B: b
+        * line 3                three\n                      thrEe\n
 
         the first difference is in line 2, at byte offset 4; B ends there
-                              A: a                          B: b
-        * line 2              two\n                         (missing)
+                                A: a                         B: b
+        * line 2                two\n                        (missing)
 
         the first difference is in line 1, at byte offset 3; B ends there
-                              A: a                          B: b
-        * line 1              one\n                         one
+                                A: a                         B: b
+        * line 1                one\n                        one
 
         the first difference is in line 1, at byte offset 0; A ends there
-                              A: a                          B: b
-        * line 1              (missing)                     \u{1b}\xff
+                                A: a                         B: b
+        * line 1                (missing)                    \u{1b}\xff
 
         the first difference is in line 2, at byte offset 5001
-                              A: a                          B: b
-        * line 2              …xxxxxxxxxaxxxxxxxxxxxxxxxx…  …xxxxxxxxxbxxxxxxxxxxxxxxxx…
+                                A: a                         B: b
+        * line 2                …xxxxxxxxxaxxxxxxxxxxxxxxx…  …xxxxxxxxxbxxxxxxxxxxxxxxx…
         ");
     }
 

@@ -263,13 +263,13 @@ mod tests {
         changed[3].1 = "vier";
         insta::assert_snapshot!(shown(vec![batch(0, &FOUR)], vec![batch(0, &changed)]), @"
         in, step 5: orders[0] offset 4 differs
-                              A: a                          B: b
-          orders[0] offset 2  two                           two
-          orders[0] offset 3  three                         three
-          partition           orders[0]                     orders[0]
-          offset              4                             4
-          end_offset          5                             5
-        * value               four                          vier
+                                A: a                         B: b
+          orders[0] offset 2    two                          two
+          orders[0] offset 3    three                        three
+          partition             orders[0]                    orders[0]
+          offset                4                            4
+          end_offset            5                            5
+        * value                 four                         vier
         ");
     }
 
@@ -307,13 +307,13 @@ mod tests {
         };
         insta::assert_snapshot!(shown(record(None), record(Some(b""))), @r#"
         in, step 5: t offset 3 differs
-                              A: a                          B: b
-          partition           t                             t
-          offset              3                             3
-          end_offset          4                             4
-          key                 k                             k
-        * value               null                          ""
-        * header 1            h=(null)                      h=
+                                A: a                         B: b
+          partition             t                            t
+          offset                3                            3
+          end_offset            4                            4
+          key                   k                            k
+        * value                 null                         ""
+        * header 1              h=(null)                     h=
         "#);
     }
 }

@@ -116,12 +116,12 @@ mod tests {
         assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
         insta::assert_snapshot!(text, @r#"
         all: the first difference is in step 5
-                              A: a                          B: …long/name/b-0001.parquet
-          offset 4            before                        before
-        * value               …fferent: one                 …fferent: two
-        * key                 null                          "null"
-        *                     ""                            (missing)
-        * …ath/of/a/file.log  \u{1b}[2J\r                   12
+                                A: a                         B: …ong/name/b-0001.parquet
+          offset 4              before                       before
+        * value                 …fferent: one                …fferent: two
+        * key                   null                         "null"
+        *                       ""                           (missing)
+        * …/path/of/a/file.log  \u{1b}[2J\r                  12
         "#);
     }
 

@@ -226,53 +226,53 @@ mod tests {
         ];
         insta::assert_snapshot!(seen.join("\n"), @r#"
         the pipeline differs
-                              A: a                          B: b
-        *                     p                             q
+                                A: a                         B: b
+        *                       p                            q
 
         the checkpoint differs
-                              A: a                          B: b
-        *                     of step 4                     none yet
+                                A: a                         B: b
+        *                       of step 4                    none yet
 
         the step of the checkpoint differs
-                              A: a                          B: b
-        *                     4                             3
+                                A: a                         B: b
+        *                       4                            3
 
         the checkpoint's position of input a differs
-                              A: a                          B: b
-        *                     null                          1
+                                A: a                         B: b
+        *                       null                         1
 
         the checkpoint's position of input b differs in .files[0].offset
-                              A: a                          B: b
-        * files[0].offset     8                             9
+                                A: a                         B: b
+        * files[0].offset       8                            9
 
         the checkpoint's position of output o differs
-                              A: a                          B: b
-        *                     {"length":8}                  (missing)
+                                A: a                         B: b
+        *                       {"length":8}                 (missing)
 
         the circuit's state differs
-                              A: a                          B: b
-        *                     1 bytes                       2 bytes
+                                A: a                         B: b
+        *                       1 bytes                      2 bytes
 
         the journal differs in step 6, input b
-                              A: a                          B: b
-          records             3                             3
-        * hash                0000000000000007              0000000000000008
-          then at             {"offset":9}                  {"offset":9}
-          consists of         7                             7
+                                A: a                         B: b
+          records               3                            3
+        * hash                  0000000000000007             0000000000000008
+          then at               {"offset":9}                 {"offset":9}
+          consists of           7                            7
 
         the journal differs in step 5, input a
-                              A: a                          B: b
-        * records             3                             (missing)
-        * hash                0000000000000007              (missing)
-        * then at             {"offset":9}                  (missing)
-        * consists of         7                             (missing)
+                                A: a                         B: b
+        * records               3                            (missing)
+        * hash                  0000000000000007             (missing)
+        * then at               {"offset":9}                 (missing)
+        * consists of           7                            (missing)
 
         the journal differs in step 6, input a
-                              A: a                          B: b
-        * records             3                             (missing)
-        * hash                0000000000000007              (missing)
-        * then at             {"offset":9}                  (missing)
-        * consists of         7                             (missing)
+                                A: a                         B: b
+        * records               3                            (missing)
+        * hash                  0000000000000007             (missing)
+        * then at               {"offset":9}                 (missing)
+        * consists of           7                            (missing)
         "#);
     }
 }

@@ -60,7 +60,12 @@ mod tests {
     fn text_and_bytes_and_nothing() {
         let batch = samples();
         let lines: String = batch.iter().map(|record| line("in", Some(5), &record)).collect();
-        insta::assert_snapshot!(lines, @"");
+        insta::assert_snapshot!(lines, @r#"
+        {"input":"in","step":5,"source":"orders","partition":3,"offset":7,"end_offset":8,"timestamp_ms":1700000000123,"timestamp_kind":"create","leader_epoch":2,"key":"k","value":"{\"id\": 7}","headers":[{"name":"trace","value_base64":"/wA="},{"name":"trace","value":null}]}
+        {"input":"in","step":5,"source":"orders","partition":3,"offset":8,"end_offset":9,"key":"","value":"null","headers":[]}
+        {"input":"in","step":5,"source":"orders","partition":3,"offset":12,"end_offset":13,"key":null,"value":null,"headers":[]}
+        {"input":"in","step":5,"source":"orders","partition":3,"offset":13,"end_offset":14,"timestamp_ms":-1,"timestamp_kind":"create","key":"\u001b","value_base64":"8J8=","headers":[]}
+        "#);
         for text in lines.lines() {
             serde_json::from_str::<JsonValue>(text).unwrap();
         }
