@@ -99,7 +99,7 @@ struct Lines<'a> {
 
 impl View for Lines<'_> {
     fn record(&mut self, step: Option<u64>, record: &Record<'_>) {
-        self.text += &json::line(self.input, step, record);
+        json::Line { input: self.input, step, record: *record }.push_to(&mut self.text);
     }
 
     fn text(&mut self, is_last: bool) -> Option<String> {

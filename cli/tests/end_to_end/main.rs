@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
 mod commands;
+mod compare;
 mod data;
 mod disk;
 mod embed;
@@ -10,5 +11,6 @@ mod kill;
 mod look;
 mod memory;
 mod promises;
+mod recorded;
 mod signals;
 mod site;
