@@ -1,8 +1,11 @@
 //! What can be typed.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Parser, Subcommand};
+
+use crate::command::{From, To};
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -34,6 +37,12 @@ pub(crate) enum Command {
     /// The first signal stops in order: steps under way are finished and a checkpoint is taken. A second
     /// one ends at once; the next start recovers.
     Run(Run),
+    /// Record a slice of Kafka topics into one file.
+    ///
+    /// The file is Parquet: any tool that reads Parquet opens it, and `lockgate replay` gives it to a pipeline. It has
+    /// all of each record: position, timestamp, key, value, headers. Without -e, -c and --for it goes on until SIGINT
+    /// or SIGTERM, which end it in order. Nothing is committed to any group.
+    Record(Record),
     /// Run a pipeline on what was recorded of its inputs, without them.
     ///
     /// The same steps come in the same order with the same positions and timestamps, and the hash of each is compared
@@ -99,11 +108,66 @@ pub(crate) struct Run {
 }
 
 #[derive(Debug, clap::Args)]
+pub(crate) struct Record {
+    /// Bootstrap servers, separated by commas.
+    #[arg(long, value_name = "HOST:PORT,...")]
+    pub(crate) brokers: String,
+    /// The topic; may be given several times. `^` begins a pattern.
+    #[arg(long, value_name = "NAME", required = true)]
+    pub(crate) topic: Vec<String>,
+    /// Only these partitions, separated by commas.
+    #[arg(long, value_name = "N,...", value_delimiter = ',')]
+    pub(crate) partitions: Vec<u32>,
+    /// Where to begin in each partition: beginning, end, stored, an offset, -N (so many before the end), or s@MS (at
+    /// the first record of that time or later).
+    #[arg(
+        short = 'o',
+        value_name = "FROM",
+        default_value = "beginning",
+        allow_hyphen_values = true
+    )]
+    pub(crate) from: From,
+    /// Where to end in each partition: end (as it is now), an offset, -N, or e@MS. What is there is not recorded.
+    #[arg(short = 'e', value_name = "TO", allow_hyphen_values = true)]
+    pub(crate) to: Option<To>,
+    /// At most so many records.
+    #[arg(short = 'c', value_name = "COUNT")]
+    pub(crate) count: Option<u64>,
+    /// At most so long, such as 30s or 5m.
+    #[arg(long = "for", value_name = "DURATION", value_parser = humantime::parse_duration)]
+    pub(crate) duration: Option<Duration>,
+    /// Where to; nothing that exists is overwritten.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: PathBuf,
+    /// The group whose stored offsets `-o stored` means. It is not joined.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) group: Option<String>,
+    /// Replace this field of JSON values by a hash of it: a name, or names from the outside to the inside, such as
+    /// customer.email. May be given several times. Who can guess a value can check the guess.
+    #[arg(long, value_name = "FIELD")]
+    pub(crate) mask: Vec<String>,
+    /// Replace keys by hashes of them.
+    #[arg(long)]
+    pub(crate) hash_keys: bool,
+    /// A property of the client library, such as sasl.username=me; file:PATH is replaced by what is in the file.
+    #[arg(short = 'X', value_name = "NAME=VALUE")]
+    pub(crate) properties: Vec<String>,
+}
+
+#[derive(Debug, clap::Args)]
 pub(crate) struct Replay {
     /// A recording, or the directory of `lockgate run --record`.
     pub(crate) recording: PathBuf,
-    /// The pipeline file (YAML or JSON).
-    pub(crate) pipeline: PathBuf,
+    /// The pipeline file (YAML or JSON). What its outputs write begins anew.
+    #[arg(required_unless_present = "to_kafka", conflicts_with = "to_kafka")]
+    pub(crate) pipeline: Option<PathBuf>,
+    /// Write the records back into topics of these brokers, in place of a pipeline; partitions and timestamps are
+    /// kept.
+    #[arg(long, value_name = "HOST:PORT,...")]
+    pub(crate) to_kafka: Option<String>,
+    /// The topic to write to, which must exist; left out: of the same name as the one that was recorded.
+    #[arg(long, value_name = "NAME", requires = "to_kafka")]
+    pub(crate) topic: Option<String>,
     /// The input that the recording is of, where the pipeline has several.
     #[arg(long, value_name = "NAME")]
     pub(crate) input: Option<String>,

@@ -71,7 +71,7 @@ impl From<RecordingError> for Failed {
     fn from(error: RecordingError) -> Self {
         let code = match &error {
             RecordingError::Exists { .. } | RecordingError::Format { .. } => Code::Configuration,
-            RecordingError::Storage { doing: "read", source, .. }
+            RecordingError::Storage { source, .. }
                 if source.kind() == std::io::ErrorKind::NotFound =>
             {
                 Code::Usage
@@ -88,6 +88,23 @@ impl From<RecordingError> for Failed {
     }
 }
 
+impl From<EndpointError> for Failed {
+    fn from(error: EndpointError) -> Self {
+        Self::new(code_of_endpoint(&error), error.to_string())
+    }
+}
+
+fn code_of_endpoint(error: &EndpointError) -> Code {
+    match error {
+        EndpointError::Configuration(_) => Code::Configuration,
+        EndpointError::Data(_) => Code::Data,
+        EndpointError::Unavailable { .. } => Code::Unavailable,
+        EndpointError::Storage { .. } | EndpointError::StorageFull { .. } => Code::Storage,
+        EndpointError::Superseded { .. } => Code::Temporary,
+        EndpointError::Bug(_) => Code::Bug,
+    }
+}
+
 fn code_of(error: &Error) -> Code {
     match error {
         Error::State(error) => match error {
@@ -99,14 +116,7 @@ fn code_of(error: &Error) -> Code {
             | StateError::InputGone { .. } => Code::Configuration,
             StateError::Full { .. } | StateError::Storage { .. } => Code::Storage,
         },
-        Error::Input { error, .. } | Error::Output { error, .. } => match error {
-            EndpointError::Configuration(_) => Code::Configuration,
-            EndpointError::Data(_) => Code::Data,
-            EndpointError::Unavailable { .. } => Code::Unavailable,
-            EndpointError::Storage { .. } | EndpointError::StorageFull { .. } => Code::Storage,
-            EndpointError::Superseded { .. } => Code::Temporary,
-            EndpointError::Bug(_) => Code::Bug,
-        },
+        Error::Input { error, .. } | Error::Output { error, .. } => code_of_endpoint(error),
         Error::Diverged(_) => Code::Data,
         Error::Stalled { .. } => Code::Unavailable,
         Error::StoppedLate { .. } => Code::Temporary,

@@ -5,9 +5,11 @@ mod command;
 mod compose;
 mod excerpt;
 mod exit;
+mod mask;
 mod pipeline;
 mod progress;
 mod recorder;
+mod signals;
 mod subject;
 mod terminal;
 
@@ -42,6 +44,7 @@ fn main() {
 fn perform(command: Command) -> Result<Code, Failed> {
     match command {
         Command::Run(run) => command::run(&run)?,
+        Command::Record(record) => command::record(&record)?,
         Command::Replay(replay) => command::replay(&replay)?,
         Command::Verify { what } => command::verify(&what)?,
         Command::Show(show) => command::show(&show)?,

@@ -63,7 +63,6 @@ pub(crate) fn load(path: &Path) -> Result<Pipeline, PipelineError> {
 ///
 /// # Errors
 /// The first thing that is wrong.
-#[cfg(test)]
 pub(crate) fn parse(
     text: &str,
     path: &Path,

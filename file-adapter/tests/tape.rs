@@ -110,3 +110,41 @@ fn what_is_no_tape_is_refused() {
     assert_eq!(open(&[blocks]).unwrap(), 2);
     assert!(open(&[mixed]).is_err());
 }
+
+/// Written by the first version that could record. Every later one reads it, to the last byte.
+#[test]
+fn a_recording_of_format_1_is_read() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/format-1.parquet");
+    let tape = Tape::find(&path, None).unwrap();
+    assert!(tape.complete());
+    let about = tape.about().unwrap();
+    assert_eq!((about.program.as_str(), about.source.as_str()), ("lockgate 0.1.0", "kafka"));
+    let digests: Vec<String> = (tape.read(0))
+        .map(|part| {
+            let (number, batches) = part.unwrap();
+            let digest = PartDigest::of(&batches);
+            assert_eq!(digest, tape.parts()[number].digest);
+            format!("{} records, {:016x}", digest.records, digest.hash)
+        })
+        .collect();
+    insta::assert_debug_snapshot!(digests, @r#"
+    [
+        "60 records, 291fd2fb072bbeeb",
+        "60 records, 01189766b7c8da90",
+    ]
+    "#);
+    let records = |what: fn(&lockgate_core::Record<'_>) -> bool| {
+        let parts = tape.read(0).map(|part| part.unwrap().1);
+        parts.flatten().map(|batch| batch.iter().filter(what).count()).sum::<usize>()
+    };
+    let kinds = [
+        records(|record| record.key.is_none()),
+        records(|record| record.key == Some(b"")),
+        records(|record| record.value.is_none()),
+        records(|record| record.value == Some(b"")),
+        records(|record| record.headers.iter().any(|header| header.value.is_none())),
+        records(|record| record.headers.iter().any(|header| header.value == Some(&[0xc3, 0x28]))),
+        records(|record| record.timestamp.is_some() && record.leader_epoch == Some(0)),
+    ];
+    assert_eq!(kinds, [18, 18, 2, 2, 24, 24, 120]);
+}

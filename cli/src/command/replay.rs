@@ -3,13 +3,13 @@
 //! The recorded steps take the place of a journal, so that they are run and compared as after a crash.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use lockgate_controller::{Controller, JournalPart, JournaledStep, Script};
 use lockgate_core::{Batch, PartDigest, Partition};
 use lockgate_file_adapter::recording::RecordingError;
 use lockgate_file_adapter::tape::{Speed, Tape, TapeInput, pieces};
-use serde_json::Value as JsonValue;
+use serde_json::{Value as JsonValue, json};
 
 use super::run::{Open, operate};
 use crate::args::Replay;
@@ -18,7 +18,10 @@ use crate::exit::{Code, Failed};
 use crate::pipeline::{self, OutputKind, Pipeline, SEGMENT};
 
 pub(crate) fn replay(args: &Replay) -> Result<(), Failed> {
-    let pipeline = pipeline::load(&args.pipeline)?;
+    let pipeline = match (&args.pipeline, &args.to_kafka) {
+        (Some(path), _) => pipeline::load(path)?,
+        (None, brokers) => to_kafka(args, brokers.as_deref().unwrap_or_default())?,
+    };
     let tapes = tapes(args, &pipeline)?;
     for (input, tape) in pipeline.inputs.iter().zip(&tapes) {
         if let Some(tape) = tape
@@ -49,6 +52,30 @@ pub(crate) fn replay(args: &Replay) -> Result<(), Failed> {
         Ok(Box::new(move || Controller::open_script(composed, script)) as Open)
     };
     operate(&pipeline.name, &open)
+}
+
+/// A pipeline from the recording into topics.
+fn to_kafka(args: &Replay, brokers: &str) -> Result<Pipeline, Failed> {
+    let mut names: Vec<String> = Vec::new();
+    if args.recording.is_dir() {
+        names.extend(pieces(&args.recording)?.into_keys());
+    }
+    if names.is_empty() {
+        names.push(args.input.clone().unwrap_or_else(|| "recording".into()));
+    }
+    let input = |name: String| (name, json!({"recording": {"path": args.recording}}));
+    let inputs: serde_json::Map<_, _> = names.into_iter().map(input).collect();
+    let topic = args.topic.as_ref().map_or(json!({"from": "source"}), |topic| json!(topic));
+    let output = json!({
+        "brokers": brokers, "topic": topic, "partition": "kept", "exactly_once": false,
+    });
+    let pipeline = json!({
+        "name": "replay",
+        "delivery": "at_least_once",
+        "inputs": inputs,
+        "outputs": {"topics": {"kafka": output}},
+    });
+    Ok(pipeline::parse(&pipeline.to_string(), Path::new("--to-kafka"), &|_| None)?)
 }
 
 /// What is recorded of each input, in the pipeline's order.

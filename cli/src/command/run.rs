@@ -4,7 +4,6 @@
 //! all the time: while it is opened, while it runs, and in between.
 
 mod reopening;
-mod signals;
 
 use std::convert::Infallible;
 use std::time::{Duration, Instant};
@@ -20,9 +19,9 @@ use crate::exit::{Code, Failed};
 use crate::pipeline;
 use crate::progress;
 use crate::recorder::DirectoryRecorder;
+use crate::signals::{Signals, Wish};
 use crate::terminal::Terminal;
 use reopening::Reopening;
-use signals::{Signals, Wish};
 
 /// How often a person sees the line change.
 const GLANCE: Duration = Duration::from_millis(200);

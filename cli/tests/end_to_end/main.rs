@@ -12,5 +12,6 @@ mod look;
 mod memory;
 mod promises;
 mod recorded;
+mod recording;
 mod signals;
 mod site;

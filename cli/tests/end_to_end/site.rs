@@ -64,7 +64,13 @@ impl Site {
 
     /// Starts the pipeline.
     pub(crate) fn start(&self) -> Running {
+        self.start_with(&[])
+    }
+
+    /// Starts the pipeline with further arguments.
+    pub(crate) fn start_with(&self, args: &[&str]) -> Running {
         let mut command = self.command(&["run", "pipeline.yaml"]);
+        command.args(args);
         command.stderr(fs::File::create(self.path("stderr.log")).unwrap());
         Running { child: command.spawn().unwrap(), folder: self.dir.path().into() }
     }

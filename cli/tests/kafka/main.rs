@@ -17,6 +17,7 @@ mod group;
 mod kills;
 mod many;
 mod outage;
+mod recording;
 mod rows;
 mod truncated;
 

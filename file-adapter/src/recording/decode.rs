@@ -196,7 +196,7 @@ impl Columns {
             end_offset: Values::open(b, g, leaf::END_OFFSET)?,
             declared_length: Values::open(b, g, leaf::DECLARED_LENGTH)?,
             timestamp: Values::open(b, g, leaf::TIMESTAMP)?,
-            timestamp_kind: Values::open(b, g, leaf::TIMESTAMP_KIND)?,
+            timestamp_kind: Values::open_bytes(b, g, leaf::TIMESTAMP_KIND)?,
             leader_epoch: Values::open(b, g, leaf::LEADER_EPOCH)?,
             key: Values::open(b, g, leaf::KEY)?,
             value: Values::open(b, g, leaf::VALUE)?,

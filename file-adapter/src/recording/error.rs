@@ -9,7 +9,10 @@ use parquet::errors::ParquetError;
 #[derive(Debug, thiserror::Error)]
 pub enum RecordingError {
     /// There is a file already; a recording never takes the place of anything.
-    #[error("{} exists: a recording does not replace anything; choose another path or remove the file", path.display())]
+    #[error(
+        "{} exists: a recording does not replace anything; choose another path or remove the file",
+        path.display()
+    )]
     Exists {
         /// The path that was asked for.
         path: PathBuf,
@@ -24,13 +27,20 @@ pub enum RecordingError {
         what: String,
     },
     /// An earlier call failed; the file is readable up to the last row group that was made durable.
-    #[error("{}: writing to this recording failed before, nothing can be added to it; begin another one", path.display())]
+    #[error(
+        "{}: writing to this recording failed before, nothing can be added to it; begin another one",
+        path.display()
+    )]
     Broken {
         /// The recording.
         path: PathBuf,
     },
     /// The disk is full. The recording is readable up to the last row group that was made durable.
-    #[error("cannot write to {}: {source}; make room or record to another disk, the file is readable as far as it was complete", path.display())]
+    #[error(
+        "cannot write to {}: {source}; make room or record to another disk, the file is readable as far as \
+         it was complete",
+        path.display()
+    )]
     StorageFull {
         /// The recording.
         path: PathBuf,
@@ -56,7 +66,11 @@ pub enum RecordingError {
         found: String,
     },
     /// The file is a recording of a later version.
-    #[error("{} has the recording format {format:?}, this version reads {}; use a newer lockgate", path.display(), super::FORMAT)]
+    #[error(
+        "{} has the recording format {format:?}, this version reads {}; use a newer lockgate",
+        path.display(),
+        super::FORMAT
+    )]
     Format {
         /// The file.
         path: PathBuf,

@@ -124,11 +124,12 @@ pub(super) fn ending_at(
     }
     let bytes = source.read(start..start + length)?;
     let seal = seal::check(&seal, seal_at, &bytes);
+    let data_end = if seal == Seal::Absent { start } else { seal_at };
     if seal == Seal::Broken || (sealed && seal == Seal::Absent) {
         return Ok(Ending::Nothing);
     }
     match contained(|| ParquetMetaDataReader::decode_metadata(&bytes)) {
-        Ok(metadata) => read(source, schema, &metadata, seal, seal_at),
+        Ok(metadata) => read(source, schema, &metadata, seal, data_end),
         Err(_) if seal == Seal::Absent => Ok(Ending::Nothing),
         Err(found) => Err(RecordingError::damaged(
             source.path(),

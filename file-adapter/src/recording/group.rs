@@ -100,6 +100,11 @@ impl Group {
         Ok((GroupBytes { start: self.range.start, bytes }, intact))
     }
 
+    /// Whether its bytes can be compared with those that were written.
+    pub(super) fn has_hash(&self) -> bool {
+        self.hash.is_some()
+    }
+
     /// Where it lies in the file.
     pub(super) fn range(&self) -> Range<u64> {
         self.range.clone()

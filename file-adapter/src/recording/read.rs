@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-use lockgate_core::{Batch, Framing, PartHasher};
+use lockgate_core::{Batch, Framing, PartDigest, PartHasher};
 use parquet::schema::types::SchemaDescriptor;
 
 use super::about::About;
@@ -112,9 +112,10 @@ impl Recording {
     }
 
     /// Reads the parts of `range` (clipped to those that there are), each with its number. Only row groups that
-    /// hold one of them are read, one at a time; one part is in memory, decoded.
+    /// hold one of them are read, one at a time. Memory: one row group as it is stored, and one part.
     ///
-    /// Whether a part has its digest is for whoever takes it to check.
+    /// What comes out is what was written, or an error. That it is what was delivered, its digest proves, which is
+    /// for whoever takes the part to compare.
     pub fn read(&self, range: Range<usize>) -> Parts {
         let end = range.end.min(self.parts.len());
         let start = range.start.min(end);
@@ -129,7 +130,9 @@ impl Recording {
         let rows =
             Rows::new(self.source.clone(), self.groups.clone(), Mode::Replay, group, first_row);
         let rebuild = Rebuild::new(self.about.framing);
-        Parts { recording: self.clone(), rows, rebuild, skip: row - first_row, range: start..end }
+        let compare = !self.groups.iter().all(Group::has_hash);
+        let (recording, skip) = (self.clone(), row - first_row);
+        Parts { recording, rows, rebuild, skip, range: start..end, compare }
     }
 
     /// Reads everything and finds the first place that is not what was delivered, `None` if all is.
@@ -192,6 +195,8 @@ pub struct Parts {
     /// Rows before the first part in its row group.
     skip: u64,
     range: Range<usize>,
+    /// Whether another program wrote the file, so that only the digests tell if it is the same.
+    compare: bool,
 }
 
 impl Iterator for Parts {
@@ -234,7 +239,13 @@ impl Parts {
             }
             left -= taken;
         }
-        Ok(self.rebuild.finish())
+        let batches = self.rebuild.finish();
+        let part = &self.recording.parts[number];
+        if self.compare && PartDigest::of(&batches) != part.digest {
+            let fault = Fault::new(number, part.step, None, FaultKind::Digest);
+            return Err(RecordingError::damaged(path, fault.to_string()));
+        }
+        Ok(batches)
     }
 }
 

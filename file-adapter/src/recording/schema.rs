@@ -99,7 +99,7 @@ pub(super) fn properties() -> Result<WriterPropertiesPtr> {
     Ok(Arc::new(builder.build()))
 }
 
-/// Measured on log lines: level 3 is a third slower to write and saves 3 % (`ARCHITECTURE.md`).
+/// Measured on JSON lines of 100 bytes: level 3 takes a third more time and makes no smaller file.
 const ZSTD_LEVEL: i32 = 1;
 
 /// Whether columns of `found` can be read as those of `ours`.

@@ -116,11 +116,12 @@ impl<T: DataType> Values<T> {
 }
 
 impl Values<ByteArrayType> {
-    /// As [`open`](Self::open), for a required column that often has a single value.
+    /// As [`open`](Self::open), for a column that often has a single value in all rows.
     pub(super) fn open_bytes(bytes: &Arc<GroupBytes>, group: &Group, leaf: usize) -> Result<Self> {
         match group.metadata.column(leaf).statistics() {
             Some(Statistics::ByteArray(found))
-                if found.min_is_exact()
+                if found.null_count_opt() == Some(0)
+                    && found.min_is_exact()
                     && found.max_is_exact()
                     && found.min_opt() == found.max_opt() =>
             {

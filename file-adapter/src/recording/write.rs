@@ -44,6 +44,9 @@ const PART_BYTES: u64 = 64;
 /// The largest record: a page of a column holds at least one whole record, and its length has 31 bits.
 const MAX_RECORD_BYTES: usize = 1 << 30;
 
+/// The index stands in the last footer, which readers take into memory: this is 750 MB of it.
+const MAX_PARTS: usize = 50_000_000;
+
 /// Parquet has no unsigned numbers of 64 bits that all its readers know.
 const MAX_NUMBER: u64 = i64::MAX as u64;
 
@@ -60,7 +63,7 @@ pub struct Written {
 
 /// Writes a recording.
 ///
-/// Memory: one row group, compressed, and the index, 32 bytes per part. Dropped without
+/// Memory: one row group, compressed, and the index, 32 bytes per part; the batches are only read. Dropped without
 /// [`finish`](Self::finish), the file is what a crash would leave: readable up to the last row group.
 pub struct RecordingWriter {
     path: PathBuf,
@@ -131,7 +134,7 @@ impl RecordingWriter {
         };
         writer.guarded(|writer| {
             writer.write(MAGIC)?;
-            writer.write_inner_footer(0)?;
+            writer.write_inner_footer(0, 0)?;
             let dir =
                 path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
             let synced = writer.out.inner().disk.sync_dir(dir);
@@ -239,6 +242,11 @@ impl RecordingWriter {
                 "step {step} is above {MAX_NUMBER}, the largest that can be recorded"
             ));
         }
+        if self.parts.len() >= MAX_PARTS {
+            return refused(format!(
+                "it has {MAX_PARTS} parts, the most it can have; begin another one"
+            ));
+        }
         let records = lockgate_core::count(batches);
         if records != digest.records {
             let claimed = digest.records;
@@ -285,13 +293,7 @@ impl RecordingWriter {
             self.groups.push(group);
             self.hashes.push(self.out.inner().hash.finish());
         }
-        self.write_footer(
-            Place::Inner { before: self.footer_end },
-            first,
-            self.parts.len() - open.parts,
-        )?;
-        self.footer_end = Some(self.out.bytes_written() as u64);
-        Ok(())
+        self.write_inner_footer(first, self.parts.len() - open.parts)
     }
 
     fn write_columns(&mut self, encoder: Encoder) -> parquet::errors::Result<RowGroupMetaData> {
@@ -308,8 +310,8 @@ impl RecordingWriter {
         Ok(Arc::unwrap_or_clone(group))
     }
 
-    fn write_inner_footer(&mut self, first_part: usize) -> Result<(), RecordingError> {
-        self.write_footer(Place::Inner { before: self.footer_end }, self.groups.len(), first_part)?;
+    fn write_inner_footer(&mut self, group: usize, part: usize) -> Result<(), RecordingError> {
+        self.write_footer(Place::Inner { before: self.footer_end }, group, part)?;
         self.footer_end = Some(self.out.bytes_written() as u64);
         Ok(())
     }

@@ -140,6 +140,13 @@ pub enum StartFrom {
     /// At the first record of every partition whose timestamp is this or later, in milliseconds since the Unix
     /// epoch; at the end of the partitions that have none.
     Timestamp(i64),
+    /// At this offset of every partition.
+    Offset(u64),
+    /// So many offsets before the end of every partition, as it is then, or at its first record.
+    BeforeEnd(u64),
+    /// At the offset of every partition that the group has committed, which is the one whose name the input's
+    /// positions are shown under.
+    Committed,
     /// At these offsets, by topic and partition; at the first record of those that are not named.
     Offsets(BTreeMap<String, BTreeMap<u32, u64>>),
 }
@@ -150,6 +157,13 @@ pub enum StopAt {
     /// At the end of every partition, as it is when the input is opened. With `isolation.level`
     /// `read_committed` that is before the first transaction that is not decided.
     End,
+    /// Before this offset of every partition, at that end at the latest.
+    Offset(u64),
+    /// So many offsets before that end.
+    BeforeEnd(u64),
+    /// Before the first record of every partition whose timestamp is this or later, in milliseconds since the Unix
+    /// epoch; at that end where there is none.
+    Timestamp(i64),
 }
 
 #[cfg(test)]

@@ -122,14 +122,24 @@ impl Questions<'_> {
             for (topic, partition) in partitions {
                 list.add_partition_offset(topic, i32::try_from(*partition).unwrap_or(-1), wanted)?;
             }
-            let found = self.client.offsets_for_times(list, timeout)?;
-            let found = found.elements().into_iter().map(|found| {
-                found.error()?;
-                let name = (found.topic().to_owned(), found.partition() as u32);
-                let offset = found.offset().to_raw().and_then(|offset| u64::try_from(offset).ok());
-                Ok((name, offset))
-            });
-            found.collect()
+            by_name(&self.client.offsets_for_times(list, timeout)?)
+        })
+    }
+
+    /// The offsets that the group has committed under whose name the client asks.
+    ///
+    /// # Errors
+    /// If it may not be asked about, or nobody answers.
+    pub(super) fn committed(
+        &self,
+        partitions: &[Name],
+    ) -> Result<BTreeMap<Name, Option<u64>>, EndpointError> {
+        self.until_answered("the offsets of the group", |timeout| {
+            let mut list = TopicPartitionList::new();
+            for (topic, partition) in partitions {
+                list.add_partition(topic, i32::try_from(*partition).unwrap_or(-1));
+            }
+            by_name(&self.client.committed_offsets(list, timeout)?)
         })
     }
 
@@ -181,4 +191,15 @@ impl Questions<'_> {
             return Err(EndpointError::Unavailable { what, source });
         }
     }
+}
+
+/// The offsets of a list, where it has any.
+fn by_name(list: &TopicPartitionList) -> Result<BTreeMap<Name, Option<u64>>, KafkaError> {
+    let found = list.elements().into_iter().map(|found| {
+        found.error()?;
+        let name = (found.topic().to_owned(), found.partition() as u32);
+        let offset = found.offset().to_raw().and_then(|offset| u64::try_from(offset).ok());
+        Ok((name, offset))
+    });
+    found.collect()
 }

@@ -71,6 +71,10 @@ pub(super) fn base(config: &KafkaInputConfig) -> ClientConfig {
     config.properties.iter().for_each(|(name, value)| {
         client.set(name, value);
     });
+    if let ReadMode::Assign { offsets_group, .. } = &config.mode {
+        // Partitions cannot be assigned without a group's name. It is never joined.
+        client.set("group.id", offsets_group.as_deref().unwrap_or("lockgate-assigned"));
+    }
     client
 }
 
@@ -104,10 +108,8 @@ pub(super) fn reading(
         }
     }
     match &config.mode {
-        ReadMode::Assign { offsets_group, .. } => {
+        ReadMode::Assign { .. } => {
             client.set("enable.partition.eof", "true");
-            // Partitions cannot be assigned without a group's name. It is never joined.
-            client.set("group.id", offsets_group.as_deref().unwrap_or("lockgate-assigned"));
         }
         ReadMode::Group(group) => {
             // The batch call takes the end of a partition for a message, and moves the place from which the

@@ -74,9 +74,7 @@ pub(super) fn start(
         None => (first(config, questions, &names, &logs)?, Vec::new()),
     };
     seek.ids = ids.into_iter().filter_map(|(topic, id)| Some((topic, id?))).collect();
-    let ends = config
-        .stop_at
-        .map(|StopAt::End| logs.into_iter().map(|(name, log)| (name, log.end)).collect());
+    let ends = config.stop_at.map(|stop_at| last(stop_at, questions, &names, &logs)).transpose()?;
     Ok(Start { seek, ends, applied })
 }
 
@@ -92,6 +90,29 @@ fn chosen(topic: &str, wanted: &[u32], there: &[u32]) -> Result<Vec<u32>, Endpoi
         return Err(EndpointError::Configuration("partitions: name at least one".into()));
     }
     Ok(wanted.into_iter().collect())
+}
+
+/// Where each partition ends.
+fn last(
+    stop_at: StopAt,
+    questions: &Questions<'_>,
+    names: &[Name],
+    logs: &BTreeMap<Name, Log>,
+) -> Result<BTreeMap<Name, u64>, EndpointError> {
+    let found = match stop_at {
+        StopAt::Timestamp(ms) => questions.offsets(names, Place::Time(ms))?,
+        _ => BTreeMap::new(),
+    };
+    let end = |(name, log): (&Name, &Log)| {
+        let end = match stop_at {
+            StopAt::End => log.end,
+            StopAt::Offset(offset) => offset,
+            StopAt::BeforeEnd(offsets) => log.end.saturating_sub(offsets),
+            StopAt::Timestamp(_) => found.get(name).copied().flatten().unwrap_or(log.end),
+        };
+        (name.clone(), end.min(log.end))
+    };
+    Ok(logs.iter().map(end).collect())
 }
 
 /// Where the very first start begins.
@@ -112,6 +133,24 @@ pub(super) fn first(
                 let found = found.get(&(topic.to_owned(), number)).copied().flatten();
                 // Records may have come or gone since the log was looked at.
                 Some(found.unwrap_or(log.end).clamp(log.first, log.end))
+            })
+        }
+        StartFrom::Offset(offset) => plan::at(logs, |_, _| Some(*offset)),
+        StartFrom::BeforeEnd(offsets) => plan::at(logs, |topic, number| {
+            let log = log(topic, number)?;
+            Some(log.end.saturating_sub(*offsets).max(log.first))
+        }),
+        StartFrom::Committed => {
+            let found = questions.committed(names)?;
+            if let Some((topic, number)) =
+                names.iter().find(|name| found.get(name).copied().flatten().is_none())
+            {
+                return Err(EndpointError::Configuration(format!(
+                    "the group has no offset of {topic}[{number}] to begin at"
+                )));
+            }
+            plan::at(logs, |topic, number| {
+                found.get(&(topic.to_owned(), number)).copied().flatten()
             })
         }
         StartFrom::Offsets(offsets) => {

@@ -12,6 +12,7 @@ const CORE: &str = "lockgate-core";
 const RUN_TIME: &[&str] = &[
     "bytes",       // the arena of a batch
     "itoa",        // of serde_json
+    "libm",        // of num-traits, only where `parquet` is built along
     "memchr",      // of serde_json
     "num-traits",  // of rmp
     "rmp",         // of rmpv

@@ -1,10 +1,12 @@
 //! A recording that another program has read and written anew, with its metadata.
 
 use std::fs::{self, File};
+use std::path::Path;
 use std::sync::Arc;
 
 use parquet::basic::{Compression, ZstdLevel};
-use parquet::data_type::{ByteArrayType, Int32Type, Int64Type};
+use parquet::column::reader::ColumnReader;
+use parquet::data_type::{ByteArray, ByteArrayType, Int32Type, Int64Type};
 use parquet::file::properties::WriterProperties;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::file::writer::SerializedFileWriter;
@@ -14,12 +16,7 @@ use super::{TINY, expect_front, record, scratch};
 use crate::recording::{FaultKind, Recording, RecordingError};
 
 /// Copies every column into one row group; `change` sees the values of the column `value`.
-fn rewrite(
-    from: &std::path::Path,
-    to: &std::path::Path,
-    change: impl Fn(&mut Vec<parquet::data_type::ByteArray>),
-) {
-    use parquet::column::reader::ColumnReader;
+fn rewrite(from: &Path, to: &Path, change: impl Fn(&mut Vec<ByteArray>)) {
     let reader = SerializedFileReader::new(File::open(from).unwrap()).unwrap();
     let file = reader.metadata().file_metadata();
     let properties = WriterProperties::builder()
@@ -30,31 +27,26 @@ fn rewrite(
     let mut writer =
         SerializedFileWriter::new(File::create(to).unwrap(), schema, properties.into()).unwrap();
     let mut group = writer.next_row_group().unwrap();
-    macro_rules! copy {
-        ($reader:expr, $type:ty, $column:expr, $levels:expr, $change:expr) => {{
-            let (mut levels, mut repetitions, mut values) = $levels;
-            let rows = usize::MAX;
-            $reader
-                .read_records(rows, Some(&mut levels), Some(&mut repetitions), &mut values)
-                .unwrap();
-            (levels, repetitions, values)
-        }};
-    }
     for leaf in 0..14 {
         let column = file.schema_descr().column(leaf);
         let mut out = group.next_column().unwrap().unwrap();
         macro_rules! all {
             ($variant:ident, $type:ty, $change:expr) => {{
-                let mut all = (vec![], vec![], vec![]);
+                let (mut levels, mut repetitions, mut values) = (vec![], vec![], vec![]);
                 for i in 0..reader.num_row_groups() {
-                    let ColumnReader::$variant(mut typed) =
-                        (reader.get_row_group(i).unwrap().get_column_reader(leaf)).unwrap()
+                    let from = reader.get_row_group(i).unwrap();
+                    let ColumnReader::$variant(mut from) = from.get_column_reader(leaf).unwrap()
                     else {
                         panic!("another type");
                     };
-                    all = copy!(typed, $type, column, all, $change);
+                    from.read_records(
+                        usize::MAX,
+                        Some(&mut levels),
+                        Some(&mut repetitions),
+                        &mut values,
+                    )
+                    .unwrap();
                 }
-                let (levels, repetitions, mut values) = all;
                 let change: &dyn Fn(&mut Vec<_>) = &$change;
                 change(&mut values);
                 let levels = (column.max_def_level() > 0).then_some(&levels[..]);
@@ -87,7 +79,10 @@ fn it_is_read_and_its_changes_are_found() {
     assert!(recording.complete());
     assert_eq!(expect_front(&recording, &given), 10);
     rewrite(&path, &copy, |values| values[13] = b"changed".to_vec().into());
-    let fault = Recording::open(&copy).unwrap().verify().unwrap().unwrap();
+    let recording = Recording::open(&copy).unwrap();
+    let read: Vec<_> = recording.read(0..10).collect();
+    assert_eq!((read.len(), read.iter().filter(|part| part.is_ok()).count()), (5, 4));
+    let fault = recording.verify().unwrap().unwrap();
     assert_eq!((fault.part, fault.step, fault.kind), (4, Some(9), FaultKind::Record));
     assert_eq!(
         fault.to_string(),

@@ -11,7 +11,7 @@ const TOGETHER: Duration = Duration::from_millis(300);
 
 /// What the user wants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Wish {
+pub(crate) enum Wish {
     /// An end in order.
     Stop,
     /// An end at once, whatever hangs.
@@ -19,14 +19,14 @@ pub(super) enum Wish {
 }
 
 /// The signals that the process gets from now on.
-pub(super) struct Signals {
+pub(crate) struct Signals {
     terminate: Signal,
     interrupt: Signal,
     stopping: Option<Instant>,
 }
 
 impl Signals {
-    pub(super) fn listen() -> Result<Self, Failed> {
+    pub(crate) fn listen() -> Result<Self, Failed> {
         let listen =
             |kind| signal(kind).map_err(|error| Failed::storage("listening for signals", &error));
         Ok(Self {
@@ -37,7 +37,7 @@ impl Signals {
     }
 
     /// The next wish. Nothing is lost when this is dropped before there is one.
-    pub(super) async fn wish(&mut self) -> Wish {
+    pub(crate) async fn wish(&mut self) -> Wish {
         loop {
             tokio::select! {
                 _ = self.terminate.recv() => {}
@@ -56,7 +56,7 @@ impl Signals {
     }
 
     /// Whether an end has been wished for.
-    pub(super) fn are_stopping(&self) -> bool {
+    pub(crate) fn are_stopping(&self) -> bool {
         self.stopping.is_some()
     }
 }
