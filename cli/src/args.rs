@@ -110,11 +110,21 @@ pub(crate) struct Run {
 #[derive(Debug, clap::Args)]
 pub(crate) struct Record {
     /// Bootstrap servers, separated by commas.
-    #[arg(long, value_name = "HOST:PORT,...")]
-    pub(crate) brokers: String,
+    #[arg(long, value_name = "HOST:PORT,...", required_unless_present = "from_state")]
+    pub(crate) brokers: Option<String>,
     /// The topic; may be given several times. `^` begins a pattern.
-    #[arg(long, value_name = "NAME", required = true)]
+    #[arg(long, value_name = "NAME", required_unless_present = "from_state")]
     pub(crate) topic: Vec<String>,
+    /// In place of topics: the journaled steps in this state directory, those since its last checkpoint. They are read
+    /// from the inputs of --pipeline again, compared with their hashes, and recorded into the directory --out.
+    /// Nothing is changed, so this can be done after a crash before the pipeline is started again.
+    #[arg(long, value_name = "DIR", requires = "pipeline", conflicts_with_all = [
+        "brokers", "topic", "partitions", "from", "to", "count", "duration", "group", "mask", "hash_keys", "properties",
+    ])]
+    pub(crate) from_state: Option<PathBuf>,
+    /// The pipeline file that the state directory belongs to.
+    #[arg(long, value_name = "FILE", requires = "from_state")]
+    pub(crate) pipeline: Option<PathBuf>,
     /// Only these partitions, separated by commas.
     #[arg(long, value_name = "N,...", value_delimiter = ',')]
     pub(crate) partitions: Vec<u32>,
@@ -136,8 +146,9 @@ pub(crate) struct Record {
     /// At most so long, such as 30s or 5m.
     #[arg(long = "for", value_name = "DURATION", value_parser = humantime::parse_duration)]
     pub(crate) duration: Option<Duration>,
-    /// Where to; nothing that exists is overwritten.
-    #[arg(long, value_name = "FILE")]
+    /// Where to; nothing that exists is overwritten. A name that ends in .jsonl, .ndjson or .json gets lines like those
+    /// of `kcat -J`, which lack leader epochs and proof.
+    #[arg(long, value_name = "PATH")]
     pub(crate) out: PathBuf,
     /// The group whose stored offsets `-o stored` means. It is not joined.
     #[arg(long, value_name = "NAME")]
@@ -154,9 +165,9 @@ pub(crate) struct Record {
     pub(crate) properties: Vec<String>,
 }
 
-#[derive(Debug, clap::Args)]
+#[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Replay {
-    /// A recording, or the directory of `lockgate run --record`.
+    /// A recording, the directory of `lockgate run --record`, or lines of `kcat -J` (`*.jsonl`).
     pub(crate) recording: PathBuf,
     /// The pipeline file (YAML or JSON). What its outputs write begins anew.
     #[arg(required_unless_present = "to_kafka", conflicts_with = "to_kafka")]

@@ -25,6 +25,33 @@ pub(crate) fn compose(
     refuse_loops(pipeline)?;
     let mut composed =
         controller::Pipeline::new(&pipeline.name, settings(pipeline, accept_changes));
+    let commits = compose_inputs(pipeline, &mut composed)?;
+    for one in &pipeline.outputs {
+        composed.outputs.push(output(&pipeline.name, one, &commits)?);
+    }
+    Ok(composed)
+}
+
+/// The pipeline without its outputs. Nothing is touched yet.
+///
+/// # Errors
+/// As [`compose`], as far as inputs are concerned.
+pub(crate) fn compose_reading(
+    pipeline: &checked::Pipeline,
+) -> Result<controller::Pipeline, Failed> {
+    let mut composed = controller::Pipeline::new(&pipeline.name, settings(pipeline, false));
+    compose_inputs(pipeline, &mut composed)?;
+    Ok(composed)
+}
+
+/// Adds the inputs; gives back the consumer groups whose offsets an output commits, by the input's place.
+///
+/// # Errors
+/// If a client of Kafka does not know a property.
+fn compose_inputs(
+    pipeline: &checked::Pipeline,
+    composed: &mut controller::Pipeline,
+) -> Result<Vec<(usize, GroupCommits)>, Failed> {
     let mut commits = Vec::new();
     for (place, input) in pipeline.inputs.iter().enumerate() {
         let (endpoint, limits): (Box<dyn InputEndpoint>, _) = match &input.kind {
@@ -48,10 +75,7 @@ pub(crate) fn compose(
         };
         composed.inputs.push(controller::Input { name: input.name.clone(), endpoint, limits });
     }
-    for one in &pipeline.outputs {
-        composed.outputs.push(output(&pipeline.name, one, &commits)?);
-    }
-    Ok(composed)
+    Ok(commits)
 }
 
 /// The pipeline with tapes in place of its inputs, in their order. Nothing is touched yet.

@@ -3,6 +3,7 @@
 mod args;
 mod command;
 mod compose;
+mod envelope;
 mod excerpt;
 mod exit;
 mod mask;

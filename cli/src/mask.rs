@@ -84,7 +84,12 @@ impl Mask {
 /// as it was written.
 fn masked(value: &RawValue, path: &[String]) -> Result<Box<RawValue>, serde_json::Error> {
     let Some((name, inner)) = path.split_first() else {
-        return RawValue::from_string(format!("\"{}\"", hash(value.get().as_bytes())));
+        // A text has the hash of what it says, so that it can be joined with a key that says the same.
+        let hash = match serde_json::from_str::<String>(value.get()) {
+            Ok(text) => hash(text.as_bytes()),
+            Err(_) => hash(value.get().as_bytes()),
+        };
+        return RawValue::from_string(format!("\"{hash}\""));
     };
     let inside = value.get().trim_start();
     let mut text = String::new();
@@ -175,7 +180,7 @@ mod tests {
             r#"{"id": 123456789012345678901234567890.10, "id": 1e400}"#,
             r#"{"id":123456789012345678901234567890.10,"id":1e400}"#,
         );
-        check(r#"{"email": "a@b.c"}"#, r#"{"email":"6a23b85ddbdba0f98e2dc9fa0b7ab6b3"}"#);
+        check(r#"{"email": "a@b.c"}"#, r#"{"email":"d648b243a3e817eaa3309e00e183483f"}"#);
         check(
             r#"{"customer": {"name": null, "n\u00e4me": [1, 2]}}"#,
             r#"{"customer":{"name":"74234e98afe7498fb5daf1f36ac2d78a","näme":[1, 2]}}"#,
@@ -184,6 +189,7 @@ mod tests {
             r#"[{"email": 1}, 2, {"x": {"email": 1}}]"#,
             r#"[{"email":"6b86b273ff34fce19d6b804eff5a3f57"},2,{"x":{"email": 1}}]"#,
         );
+        check(r#"{"email": "a\u0040b.c"}"#, r#"{"email":"d648b243a3e817eaa3309e00e183483f"}"#);
         check("5", "5");
     }
 

@@ -162,7 +162,8 @@ impl Controller {
             };
             let stored =
                 checkpoint.as_ref().and_then(|checkpoint| checkpoint.inputs.get(&input.name));
-            let stored = stored.cloned().flatten();
+            let scripted = script.as_ref().and_then(|script| script.seeks.get(number));
+            let stored = stored.or(scripted).cloned().flatten();
             if input.endpoint.fault_tolerance() < level {
                 let text = format!(
                     "its source keeps {:?} at most, but the pipeline's delivery needs {level:?}",

@@ -134,8 +134,11 @@ fn keep(
 fn follow(script: &mut Script, work: &Work) -> Result<Event, Failure> {
     match work {
         Work::Load { .. } => {
-            let steps = script.steps.by_ref().take(LOAD_STEPS as usize).collect();
-            Ok(Event::JournalLoaded { steps })
+            let steps: Vec<_> = script.steps.by_ref().take(LOAD_STEPS as usize).collect();
+            match steps.is_empty() && script.stops {
+                true => Ok(Event::StopRequested),
+                false => Ok(Event::JournalLoaded { steps }),
+            }
         }
         Work::Append(step) => {
             let text = format!("step {} is not in the script of the replay", step.step);

@@ -3,17 +3,19 @@
 //! A reader of the topics is driven by hand: there is no circuit, no output and no state. What it hands over at a time
 //! is one part of the recording.
 
+mod journaled;
 mod listener;
 mod place;
+mod writer;
 
 use std::time::{Duration, Instant};
 
 use indicatif::{HumanBytes, HumanCount, HumanDuration};
 use lockgate_core::{
     Batch, BufferSize, FaultTolerance, InputEndpoint, InputReader, InputReaderCommand as Command,
-    PartDigest, count, size,
+    count, size,
 };
-use lockgate_file_adapter::recording::{About, RecordingError, RecordingWriter};
+use lockgate_file_adapter::recording::{About, RecordingError};
 use lockgate_kafka_adapter::{KafkaInput, KafkaInputConfig, ReadMode, TopicSelection};
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio::time::{Instant as Deadline, MissedTickBehavior, interval, sleep_until};
@@ -25,6 +27,7 @@ use crate::signals::{Signals, Wish};
 use crate::terminal::Terminal;
 use listener::{Listener, Said};
 pub(crate) use place::{From, To};
+use writer::Writer;
 
 /// How often a person sees the line change.
 const GLANCE: Duration = Duration::from_millis(200);
@@ -34,6 +37,9 @@ const PART_RECORDS: usize = 10_000;
 const LETTING_GO: Duration = Duration::from_secs(5);
 
 pub(crate) fn record(args: &Record) -> Result<(), Failed> {
+    if let (Some(state_dir), Some(pipeline)) = (&args.from_state, &args.pipeline) {
+        return journaled::record(state_dir, pipeline, &args.out);
+    }
     let terminal = Terminal::start()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Failed::storage("starting the runtime", &error))?;
@@ -49,7 +55,8 @@ fn config(args: &Record) -> Result<KafkaInputConfig, Failed> {
         [pattern] if pattern.starts_with('^') => TopicSelection::Pattern(pattern.clone()),
         names => TopicSelection::Names(names.to_vec()),
     };
-    let brokers = args.brokers.split(',').map(str::to_owned).collect();
+    let brokers = args.brokers.iter().flat_map(|brokers| brokers.split(','));
+    let brokers = brokers.map(str::to_owned).collect();
     let mut config = KafkaInputConfig::new(brokers, topics);
     config.start_from = args.from.start_from();
     config.stop_at = args.to.map(To::stop_at);
@@ -90,7 +97,7 @@ fn mask(args: &Record) -> Mask {
 struct Recording {
     reader: Box<dyn InputReader>,
     said: UnboundedReceiver<Said>,
-    writer: RecordingWriter,
+    writer: Writer,
     mask: Mask,
     /// How many more records are wanted.
     left: u64,
@@ -110,7 +117,11 @@ impl Recording {
         let about = About {
             program: concat!("lockgate ", env!("CARGO_PKG_VERSION")).into(),
             source: "kafka".into(),
-            origin: format!("{} at {}", args.topic.join(", "), args.brokers),
+            origin: format!(
+                "{} at {}",
+                args.topic.join(", "),
+                args.brokers.as_deref().unwrap_or_default()
+            ),
             masked: args.mask.clone(),
             hashed_keys: args.hash_keys,
             framing: None,
@@ -124,7 +135,7 @@ impl Recording {
         let listener = Listener { sender, most: PART_RECORDS };
         let reader = Box::new(input).open(FaultTolerance::AtLeastOnce, listener.shared(), None)?;
         // Not before the brokers have answered: a wrong address leaves no file behind.
-        let writer = RecordingWriter::create(&args.out, &about)?;
+        let writer = Writer::create(&args.out, &about)?;
         Ok(Self {
             reader,
             said,
@@ -183,7 +194,7 @@ impl Recording {
         }
         self.reader.request(Command::Disconnect);
         let (written, begun) = (self.written, self.begun);
-        let told = self.writer.finish()?;
+        let in_file = self.writer.finish()?;
         let reader = self.reader;
         let (let_go, waiting) = std::sync::mpsc::channel();
         std::thread::spawn(move || {
@@ -197,7 +208,7 @@ impl Recording {
             args.out.display(),
             HumanCount(written.records),
             HumanBytes(written.bytes),
-            HumanBytes(told.bytes),
+            HumanBytes(in_file),
         ));
         Ok(())
     }
@@ -235,7 +246,7 @@ impl Recording {
         }
         if count(&batches) > 0 {
             self.written = self.written.plus(size(&batches));
-            self.writer.part(None, &batches, PartDigest::of(&batches))?;
+            self.writer.add(&batches)?;
         }
         Ok(())
     }

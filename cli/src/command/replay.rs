@@ -14,10 +14,22 @@ use serde_json::{Value as JsonValue, json};
 use super::run::{Open, operate};
 use crate::args::Replay;
 use crate::compose::compose_replay;
+use crate::envelope;
 use crate::exit::{Code, Failed};
 use crate::pipeline::{self, OutputKind, Pipeline, SEGMENT};
 
 pub(crate) fn replay(args: &Replay) -> Result<(), Failed> {
+    if !envelope::is_named(&args.recording) {
+        return replay_recording(args);
+    }
+    let folder = tempfile::tempdir();
+    let folder = folder.map_err(|error| Failed::storage("making a temporary directory", &error))?;
+    let recording = folder.path().join("recording.parquet");
+    envelope::to_recording(&args.recording, &recording)?;
+    replay_recording(&Replay { recording, ..args.clone() })
+}
+
+fn replay_recording(args: &Replay) -> Result<(), Failed> {
     let pipeline = match (&args.pipeline, &args.to_kafka) {
         (Some(path), _) => pipeline::load(path)?,
         (None, brokers) => to_kafka(args, brokers.as_deref().unwrap_or_default())?,
@@ -203,7 +215,8 @@ impl Steps {
     }
 
     fn script(&self) -> Script {
-        Script { after: self.after, steps: Box::new(self.steps.clone().into_iter()) }
+        let steps = Box::new(self.steps.clone().into_iter());
+        Script { seeks: Vec::new(), stops: false, after: self.after, steps }
     }
 }
 

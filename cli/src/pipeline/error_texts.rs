@@ -48,8 +48,8 @@ fn unknown_keys() {
     insta::assert_snapshot!(error_with("checkpoint_intervall: 1s"), @r#"pipeline.yaml:2:1: unknown key "checkpoint_intervall"; did you mean "checkpoint_interval"? known keys: name, inputs, outputs, delivery, state, checkpoint_interval, min_batch_records, max_buffering_delay, max_batch_records, stall_timeout, on_stall, shutdown_timeout"#);
     insta::assert_snapshot!(error_with("checkpointInterval: 1s"), @r#"pipeline.yaml:2:1: unknown key "checkpointInterval"; did you mean "checkpoint_interval"? known keys: name, inputs, outputs, delivery, state, checkpoint_interval, min_batch_records, max_buffering_delay, max_batch_records, stall_timeout, on_stall, shutdown_timeout"#);
     insta::assert_snapshot!(error_with("colour: red"), @r#"pipeline.yaml:2:1: unknown key "colour"; known keys: name, inputs, outputs, delivery, state, checkpoint_interval, min_batch_records, max_buffering_delay, max_batch_records, stall_timeout, on_stall, shutdown_timeout"#);
-    insta::assert_snapshot!(error("name: x\ninputs:\n  orders:\n    fiel:\n      paths: i\n"), @r#"pipeline.yaml:4:5: inputs.orders: unknown kind "fiel"; did you mean "file"? known kinds: file, kafka"#);
-    insta::assert_snapshot!(error("name: x\ninputs:\n  orders:\n    kafak: {}\n"), @r#"pipeline.yaml:4:5: inputs.orders: unknown kind "kafak"; did you mean "kafka"? known kinds: file, kafka"#);
+    insta::assert_snapshot!(error("name: x\ninputs:\n  orders:\n    fiel:\n      paths: i\n"), @r#"pipeline.yaml:4:5: inputs.orders: unknown kind "fiel"; did you mean "file"? known kinds: file, kafka, recording"#);
+    insta::assert_snapshot!(error("name: x\ninputs:\n  orders:\n    kafak: {}\n"), @r#"pipeline.yaml:4:5: inputs.orders: unknown kind "kafak"; did you mean "kafka"? known kinds: file, kafka, recording"#);
     insta::assert_snapshot!(error("name: x\ninputs:\n  orders:\n    file:\n      pathes: i\n"), @r#"pipeline.yaml:5:7: inputs.orders.file: unknown key "pathes"; did you mean "paths"? known keys: paths, format, max_record_bytes, overlong, follow, start_at, max_queued_records, max_queued_bytes"#);
     insta::assert_snapshot!(error_with_input("{paths: i, folow: true}"), @r#"pipeline.yaml:4:22: inputs.a.file: unknown key "folow"; did you mean "follow"? known keys: paths, format, max_record_bytes, overlong, follow, start_at, max_queued_records, max_queued_bytes"#);
     insta::assert_snapshot!(error_with_outputs("outputs:\n  b:\n    flie: {path: o}\n"), @r#"pipeline.yaml:5:5: outputs.b: unknown kind "flie"; did you mean "file"? known kinds: file, kafka, stdout, null"#);
@@ -81,8 +81,8 @@ fn missing_values() {
     insta::assert_snapshot!(error("name:\ninputs: {}"), @"pipeline.yaml:1:1: name: expected a string, found nothing");
     insta::assert_snapshot!(error("name: x\ninputs:\noutputs:\n"), @"pipeline.yaml:2:1: inputs: expected a mapping, found nothing");
     insta::assert_snapshot!(error("name: x\ninputs: {}\noutputs: {}\n"), @"pipeline.yaml:2:9: inputs: at least one endpoint is needed");
-    insta::assert_snapshot!(error("name: x\ninputs:\n  a:\n"), @"pipeline.yaml:3:3: inputs.a: expected a mapping with one key, the kind (file or kafka), found nothing");
-    insta::assert_snapshot!(error("name: x\ninputs:\n  a: {}\n"), @"pipeline.yaml:3:6: inputs.a: no kind is given; exactly one key is expected, the kind (file or kafka)");
+    insta::assert_snapshot!(error("name: x\ninputs:\n  a:\n"), @"pipeline.yaml:3:3: inputs.a: expected a mapping with one key, the kind (file, kafka or recording), found nothing");
+    insta::assert_snapshot!(error("name: x\ninputs:\n  a: {}\n"), @"pipeline.yaml:3:6: inputs.a: no kind is given; exactly one key is expected, the kind (file, kafka or recording)");
     insta::assert_snapshot!(error("name: x\ninputs:\n  a:\n    file:\n"), @r#"pipeline.yaml:4:5: inputs.a.file: missing key "paths""#);
     insta::assert_snapshot!(error("name: x\ninputs:\n  a:\n    file:\n      follow: true\n"), @r#"pipeline.yaml:4:5: inputs.a.file: missing key "paths""#);
     insta::assert_snapshot!(error_with_input("{paths: }"), @"pipeline.yaml:4:12: inputs.a.file.paths: expected a string or a list of strings, found nothing");
@@ -102,7 +102,7 @@ fn wrong_types() {
     insta::assert_snapshot!(error("name: true\n"), @"pipeline.yaml:1:7: name: expected a string, found true");
     insta::assert_snapshot!(error("name: [x]\n"), @"pipeline.yaml:1:7: name: expected a string, found a list");
     insta::assert_snapshot!(error("name: x\ninputs: [a]\n"), @"pipeline.yaml:2:9: inputs: expected a mapping, found a list");
-    insta::assert_snapshot!(error("name: x\ninputs:\n  a: file\n"), @r#"pipeline.yaml:3:6: inputs.a: expected a mapping with one key, the kind (file or kafka), found the string "file""#);
+    insta::assert_snapshot!(error("name: x\ninputs:\n  a: file\n"), @r#"pipeline.yaml:3:6: inputs.a: expected a mapping with one key, the kind (file, kafka or recording), found the string "file""#);
     insta::assert_snapshot!(error("name: x\ninputs:\n  a:\n    file: in.log\n"), @r#"pipeline.yaml:4:11: inputs.a.file: expected a mapping, found the string "in.log""#);
     insta::assert_snapshot!(error_with_input("{paths: 5}"), @"pipeline.yaml:4:19: inputs.a.file.paths: expected a string or a list of strings, found the number 5");
     insta::assert_snapshot!(error_with_input("{paths: {a: b}}"), @"pipeline.yaml:4:19: inputs.a.file.paths: expected a string or a list of strings, found a mapping");
@@ -145,11 +145,11 @@ fn sizes_and_durations() {
 #[test]
 fn kinds() {
     insta::assert_snapshot!(
-        error("name: x\ninputs:\n  a:\n    file: {paths: i}\n    kafka: {topic: t}\n"), @r#"pipeline.yaml:4:5: inputs.a: 2 keys ("file", "kafka") where exactly one is expected, the kind (file or kafka)"#);
+        error("name: x\ninputs:\n  a:\n    file: {paths: i}\n    kafka: {topic: t}\n"), @r#"pipeline.yaml:4:5: inputs.a: 2 keys ("file", "kafka") where exactly one is expected, the kind (file, kafka or recording)"#);
     insta::assert_snapshot!(
-        error("name: x\ninputs:\n  a:\n    file:\n    paths: i\n"), @r#"pipeline.yaml:4:5: inputs.a: 2 keys ("file", "paths") where exactly one is expected, the kind (file or kafka)"#);
+        error("name: x\ninputs:\n  a:\n    file:\n    paths: i\n"), @r#"pipeline.yaml:4:5: inputs.a: 2 keys ("file", "paths") where exactly one is expected, the kind (file, kafka or recording)"#);
     let many: String = (0..100).map(|n| format!("    k{n}: 5\n")).collect();
-    insta::assert_snapshot!(error(&format!("name: x\ninputs:\n  a:\n{many}")), @r#"pipeline.yaml:4:5: inputs.a: 100 keys ("k0", "k1", "k2", "k3", ...) where exactly one is expected, the kind (file or kafka)"#);
+    insta::assert_snapshot!(error(&format!("name: x\ninputs:\n  a:\n{many}")), @r#"pipeline.yaml:4:5: inputs.a: 100 keys ("k0", "k1", "k2", "k3", ...) where exactly one is expected, the kind (file, kafka or recording)"#);
     insta::assert_snapshot!(error_with_outputs("outputs: {b: null}"), @"pipeline.yaml:3:14: outputs.b: expected a mapping with one key, the kind (file, kafka, stdout or null), found nothing");
     insta::assert_snapshot!(error_with_outputs("outputs:\n  b:\n    file: {path: o}\n    null:\n"), @r#"pipeline.yaml:5:5: outputs.b: 2 keys ("file", "null") where exactly one is expected, the kind (file, kafka, stdout or null)"#);
 }

@@ -122,3 +122,58 @@ fn a_changed_recording_does_not_replay() {
     assert_eq!(ended.code, 65, "{}", ended.stderr);
     assert!(ended.stderr.contains("a-0001.parquet is damaged"), "{}", ended.stderr);
 }
+
+/// What a crash left in the journal is taken out of it before anybody goes on, and nothing is changed by that.
+#[test]
+fn journaled_steps_are_recorded_after_a_crash() {
+    let site = Site::new(
+        "name: crashed\ncheckpoint_interval: 1h\n\
+         inputs: {in: {file: {paths: in.log, follow: true}}}\noutputs: {out: {file: {path: out.log}}}\n",
+    );
+    let lines =
+        |from: u32| (from..from + 20_000).map(|n| format!("line {n}\n")).collect::<String>();
+    site.write("in.log", lines(0));
+    let mut running = site.start();
+    let size = lines(0).len() as u64;
+    let written = || fs::metadata(site.path("out.log")).map_or(0, |found| found.len());
+    assert!(running.until(|| written() == size), "{}", running.stderr());
+    assert!(running.kill());
+    site.append("in.log", &lines(20_000));
+    let record = |out: &str| {
+        let state = ".lockgate/crashed";
+        site.lockgate(&[
+            "record",
+            "--from-state",
+            state,
+            "--pipeline",
+            "pipeline.yaml",
+            "--out",
+            out,
+        ])
+    };
+    // Whoever reads the database marks that in its shared memory.
+    let stored = || {
+        let mut files = site.files(".lockgate/crashed");
+        files.retain(|(name, _)| !name.ends_with("-shm"));
+        files
+    };
+    let before = stored();
+    let recorded = record("take");
+    assert_eq!(recorded.code, 0, "{}", recorded.stderr);
+    assert!(stored() == before, "the state directory is as it was");
+    let tape = lockgate_file_adapter::tape::Tape::find(&site.path("take"), None).unwrap();
+    assert_eq!(tape.records(), 20_000, "what came later is not among them");
+    assert!(tape.complete() && tape.parts()[0].step == Some(1));
+    // The run goes on as if nobody had looked.
+    let mut running = site.start();
+    assert!(
+        running.until(|| site.read("out.log").len() > size as usize * 2),
+        "{}",
+        running.stderr()
+    );
+    running.signal("TERM");
+    assert_eq!(running.end().code, 0);
+    assert!(site.read("out.log") == [lines(0), lines(20_000)].concat().into_bytes());
+    let none = record("none");
+    assert!(none.code == 65 && none.stderr.contains("no journaled steps"), "{}", none.stderr);
+}

@@ -94,6 +94,13 @@ fn a_slice_of_a_topic_is_taken_home() {
     assert_eq!(written.code, 0, "{}", written.stderr);
     back.check(&back.each(records / u64::from(PARTITIONS)));
 
+    // In the form that other tools use.
+    assert_eq!(record(&["-e", "end", "--out", "all.jsonl"]).code, 0);
+    fs::remove_file(site.path("out.jsonl")).unwrap();
+    let replayed = site.lockgate(&["replay", "all.jsonl", "pipeline.yaml"]);
+    assert_eq!(replayed.code, 0, "{}", replayed.stderr);
+    check(&site.read("out.jsonl"), &topic, records);
+
     let count = |file: &str| {
         let tape = lockgate_file_adapter::tape::Tape::find(&site.path(file), None).unwrap();
         tape.records()
