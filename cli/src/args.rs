@@ -10,6 +10,7 @@ use crate::command::{From, To};
 const EXIT_CODES: &str = "\
 Exit codes:
    0  done
+   1  what was compared differs (lockgate diff)
   64  the command line is wrong
   65  damaged input or state, or a replay that differs from what was journaled
   69  a source or destination cannot be reached
@@ -48,6 +49,24 @@ pub(crate) enum Command {
     /// with the one that was recorded. Where no steps were recorded, each block of records is one. Outputs begin anew;
     /// nothing is stored.
     Replay(Replay),
+    /// Check that recordings, or a state directory, are what was written.
+    ///
+    /// Of recordings every record is read and its hash compared with the one it was recorded with; of a state
+    /// directory the hashes of checkpoint and journal are compared. The first fault of each recording goes to standard
+    /// error, with step, partition and offset. A recording that was cut short is no fault: it has everything up to
+    /// there.
+    Verify {
+        /// A recording, the directory of `lockgate run --record`, or a state directory.
+        what: PathBuf,
+    },
+    /// Show what was recorded, or a state directory.
+    Show(Show),
+    /// Compare two recordings, two directories of recordings, two state directories, or two files that outputs wrote.
+    ///
+    /// Shows the first difference, side by side, and ends with 1; 0 if there is none. Recordings are compared step by
+    /// step by the hashes they were recorded with, so that only the step that differs is read; whether the files still
+    /// are what was recorded is for `lockgate verify` to say.
+    Diff(Diff),
     /// Validate a pipeline file and print what would run.
     Check {
         /// The pipeline file (YAML or JSON).
@@ -175,6 +194,44 @@ pub(crate) struct Replay {
     /// So many times as fast as the timestamps of the records say, such as 1x or 10x; as fast as it goes otherwise.
     #[arg(long, value_name = "FACTOR", value_parser = speed)]
     pub(crate) speed: Option<f64>,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Show {
+    /// A recording, the directory of `lockgate run --record`, or a state directory.
+    pub(crate) what: PathBuf,
+    /// Only this input, where the directory has recordings of several.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) input: Option<String>,
+    /// Only this step, with its number of records and hash. Where no steps were recorded, each block of records is one,
+    /// counted from 1.
+    #[arg(long, value_name = "N")]
+    pub(crate) step: Option<u64>,
+    /// Only the records of this partition: `TOPIC[N]`, or the path of a file.
+    #[arg(long, value_name = "PARTITION")]
+    pub(crate) partition: Option<String>,
+    /// So many records of each input, the first ones; left out: 20, with --json all.
+    #[arg(short = 'n', long = "records", value_name = "N")]
+    pub(crate) records: Option<u64>,
+    /// Print one JSON object per record and line; what is not UTF-8 comes as base64 in `key_base64`, `value_base64`.
+    ///
+    /// Of a state directory, print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Diff {
+    /// A recording, the directory of `lockgate run --record`, a state directory, or any other file.
+    pub(crate) a: PathBuf,
+    /// The same kind of thing.
+    pub(crate) b: PathBuf,
+    /// Only this input, where the directories have recordings of several.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) input: Option<String>,
+    /// Read and compare the records of all steps, also of those whose recorded hashes are the same.
+    #[arg(long)]
+    pub(crate) records: bool,
 }
 
 fn speed(text: &str) -> Result<f64, String> {

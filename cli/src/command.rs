@@ -1,30 +1,40 @@
 //! The commands, one file each.
 
 mod check;
+mod diff;
 mod init;
 mod inspect;
 mod record;
 mod replay;
 mod run;
 mod schema;
+mod show;
+mod verify;
 
 pub(crate) use check::check;
+pub(crate) use diff::diff;
 pub(crate) use init::init;
 pub(crate) use inspect::inspect;
 pub(crate) use record::{From, To, record};
 pub(crate) use replay::replay;
 pub(crate) use run::run;
 pub(crate) use schema::schema;
+pub(crate) use show::show;
+pub(crate) use verify::verify;
 
 use crate::exit::Failed;
 
 /// Writes `text` to standard output; a reader that has gone away is no failure.
 fn print(text: &str) -> Result<(), Failed> {
+    offer(text).map(|_| ())
+}
+
+/// Writes `text` to standard output, and says whether there is still a reader.
+fn offer(text: &str) -> Result<bool, Failed> {
     use std::io::{ErrorKind, Write};
     match std::io::stdout().lock().write_all(text.as_bytes()) {
-        Err(error) if error.kind() != ErrorKind::BrokenPipe => {
-            Err(Failed::storage("writing to standard output", &error))
-        }
-        _ => Ok(()),
+        Ok(()) => Ok(true),
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(false),
+        Err(error) => Err(Failed::storage("writing to standard output", &error)),
     }
 }

@@ -6,10 +6,11 @@ use lockgate_file_adapter::recording::RecordingError;
 
 use crate::pipeline::PipelineError;
 
-/// The exit codes, from `sysexits.h`.
+/// The exit codes, from `sysexits.h`, and that of `diff`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Code {
     Done = 0,
+    Different = 1,
     Usage = 64,
     Data = 65,
     Unavailable = 69,

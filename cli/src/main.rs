@@ -4,12 +4,14 @@ mod args;
 mod command;
 mod compose;
 mod envelope;
+mod excerpt;
 mod exit;
 mod mask;
 mod pipeline;
 mod progress;
 mod recorder;
 mod signals;
+mod subject;
 mod terminal;
 
 use std::io::Write;
@@ -28,17 +30,9 @@ fn main() {
             Code::exit(if wanted { Code::Done } else { Code::Usage });
         }
     };
-    let done = std::panic::catch_unwind(|| match args.command {
-        Command::Run(run) => command::run(&run),
-        Command::Record(record) => command::record(&record),
-        Command::Replay(replay) => command::replay(&replay),
-        Command::Check { pipeline } => command::check(&pipeline),
-        Command::Init { directory } => command::init(&directory),
-        Command::Schema => command::schema(),
-        Command::Inspect { state_dir, json } => command::inspect(&state_dir, json),
-    });
+    let done = std::panic::catch_unwind(|| perform(args.command));
     match done {
-        Ok(Ok(())) => Code::exit(Code::Done),
+        Ok(Ok(code)) => Code::exit(code),
         Ok(Err(Failed { code, message })) => {
             let _ = writeln!(std::io::stderr(), "lockgate: {message}");
             Code::exit(code);
@@ -46,4 +40,20 @@ fn main() {
         // The panic has been printed.
         Err(_) => Code::exit(Code::Bug),
     }
+}
+
+fn perform(command: Command) -> Result<Code, Failed> {
+    match command {
+        Command::Run(run) => command::run(&run)?,
+        Command::Record(record) => command::record(&record)?,
+        Command::Replay(replay) => command::replay(&replay)?,
+        Command::Verify { what } => command::verify(&what)?,
+        Command::Show(show) => command::show(&show)?,
+        Command::Diff(diff) => return command::diff(&diff),
+        Command::Check { pipeline } => command::check(&pipeline)?,
+        Command::Init { directory } => command::init(&directory)?,
+        Command::Schema => command::schema()?,
+        Command::Inspect { state_dir, json } => command::inspect(&state_dir, json)?,
+    }
+    Ok(Code::Done)
 }

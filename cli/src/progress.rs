@@ -85,7 +85,8 @@ pub(crate) fn summary(name: &str, status: &Status) -> String {
     text
 }
 
-fn counted(n: u64, thing: &str) -> String {
+/// `1 step`, `1,234 steps`.
+pub(crate) fn counted(n: u64, thing: &str) -> String {
     format!("{} {thing}{}", HumanCount(n), if n == 1 { "" } else { "s" })
 }
 

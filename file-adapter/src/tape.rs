@@ -31,7 +31,7 @@ pub fn piece_path(directory: &Path, input: &str, number: u32) -> PathBuf {
 }
 
 /// The input and the number in a name as [`piece_path`] gives it.
-fn piece_name(path: &Path) -> Option<(String, u32)> {
+pub fn piece_name(path: &Path) -> Option<(String, u32)> {
     if path.extension()? != EXTENSION {
         return None;
     }
@@ -187,7 +187,7 @@ impl Tape {
 }
 
 /// Whether a file is too short to hold more than the beginning of a recording.
-fn is_bud(path: &Path) -> bool {
+pub fn is_bud(path: &Path) -> bool {
     const LONGEST: u64 = 64 << 10;
     fs::metadata(path).is_ok_and(|found| found.len() < LONGEST)
 }

@@ -158,7 +158,7 @@ fn refuse_leftovers(pipeline: &Pipeline) -> Result<(), Failed> {
 }
 
 /// `TOPIC[N]`, or all of it as a name.
-fn partition(text: &str) -> Partition {
+pub(super) fn partition(text: &str) -> Partition {
     let numbered = text.strip_suffix(']').and_then(|text| text.rsplit_once('['));
     let numbered = numbered.and_then(|(source, number)| Some((source, number.parse().ok()?)));
     match numbered {

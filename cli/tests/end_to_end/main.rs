@@ -2,13 +2,16 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
 mod commands;
+mod compare;
 mod data;
 mod disk;
 mod embed;
 mod kafka;
 mod kill;
+mod look;
 mod memory;
 mod promises;
+mod recorded;
 mod recording;
 mod signals;
 mod site;
