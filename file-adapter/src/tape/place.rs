@@ -95,7 +95,7 @@ mod tests {
         let mut later = whole.clone();
         later["version"] = 2.into();
         assert!(seek(later).contains("its version is 2"));
-        for data in [rmpv::Value::Nil, vec![1.into(), 2.into()].into()] {
+        for data in [rmpv::Value::Nil, rmpv::Value::Array(vec![1.into(), 2.into()])] {
             range_from_msgpack(&data).unwrap_err();
         }
     }
