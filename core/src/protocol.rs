@@ -678,10 +678,10 @@ mod tests {
     fn a_change_follows_a_whole_position() {
         let change = Resume::Seek { seek: Position::Change(1.into()) };
         let mut protocol = queued(FaultTolerance::AtLeastOnce, QUEUE);
-        let error = protocol.extended(size(0, 0), &change).unwrap_err();
+        let error = protocol.extended(size(1, 1), &change).unwrap_err();
         insta::assert_snapshot!(error, @"input orders: the reader gave the change of a position before it gave the whole");
         for resume in [seek(), Resume::Barrier, change] {
-            protocol.extended(size(0, 0), &resume).unwrap();
+            protocol.extended(size(1, 1), &resume).unwrap();
             protocol.send(&QUEUE).unwrap();
         }
     }

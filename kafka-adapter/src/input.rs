@@ -26,12 +26,14 @@ mod start;
 mod topics;
 mod watch;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use lockgate_core::{EndpointError, FaultTolerance, InputConsumer, InputEndpoint, InputReader};
 use serde_json::Value as JsonValue;
 
+use crate::client::{self, Name};
 use crate::config::{KafkaInputConfig, ReadMode};
 use crate::group::GroupCommits;
 
@@ -71,6 +73,29 @@ impl KafkaInput {
             return Err(EndpointError::Configuration("brokers: name at least one".into()));
         }
         topics::Topics::new(&config.topics).map(|_| ())
+    }
+
+    /// How many offsets a first start would read as the topics are now, `None` if it has no end. There may be fewer
+    /// records: markers and what was compacted have offsets too.
+    ///
+    /// # Errors
+    /// As opening it.
+    pub fn extent(&self) -> Result<Option<u64>, EndpointError> {
+        self.check()?;
+        let topics = topics::Topics::new(&self.config.topics)?;
+        let client = client::create(&properties::base(&self.config))?;
+        let brokers = self.config.brokers.join(",");
+        let patience = self.timing.connect;
+        let questions = ask::Questions { client: &client, brokers: &brokers, patience };
+        let start = start::start(&self.config, &topics, &questions, None)?;
+        let length = |ends: BTreeMap<Name, u64>| {
+            let length = |(topic, number, from): (&str, u32, u64)| {
+                let end = ends.get(&(topic.to_owned(), number)).copied().unwrap_or(from);
+                end.saturating_sub(from)
+            };
+            start.seek.iter().map(length).sum()
+        };
+        Ok(start.ends.map(length))
     }
 
     /// For tests: gives up connecting after `connect`, and looks for new partitions every `refresh`.

@@ -33,6 +33,8 @@ use writer::Writer;
 const GLANCE: Duration = Duration::from_millis(200);
 /// Most records of one part, which is a step when it is replayed.
 const PART_RECORDS: usize = 10_000;
+/// What came longer ago survives a crash.
+const FLUSH: Duration = Duration::from_secs(10);
 /// How long a reader that was told to go may take.
 const LETTING_GO: Duration = Duration::from_secs(5);
 
@@ -107,6 +109,7 @@ struct Recording {
     is_asked: bool,
     has_ended: bool,
     begun: Instant,
+    flushed: Instant,
     /// About how many records there will be, if that is known.
     expected: Option<u64>,
 }
@@ -131,6 +134,7 @@ impl Recording {
         if args.out.exists() {
             return Err(RecordingError::Exists { path: args.out.clone() }.into());
         }
+        let extent = input.extent()?;
         let (sender, said) = unbounded_channel();
         let listener = Listener { sender, most: PART_RECORDS };
         let reader = Box::new(input).open(FaultTolerance::AtLeastOnce, listener.shared(), None)?;
@@ -147,7 +151,8 @@ impl Recording {
             is_asked: false,
             has_ended: false,
             begun: Instant::now(),
-            expected: args.count,
+            flushed: Instant::now(),
+            expected: extent.into_iter().chain(args.count).min(),
         })
     }
 
@@ -183,10 +188,22 @@ impl Recording {
                     break;
                 }
                 said = self.said.recv() => match said {
-                    Some(said) => self.hear(said)?,
+                    Some(said) => {
+                        if let Err(failed) = self.hear(said) {
+                            // What is there stays, as of a recording that was cut short.
+                            let _ = self.writer.flush();
+                            return Err(failed);
+                        }
+                    }
                     None => break,
                 },
-                _ = glance.tick() => terminal.show(self.line(deadline)),
+                _ = glance.tick() => {
+                    terminal.show(self.line(deadline));
+                    if self.flushed.elapsed() > FLUSH {
+                        self.writer.flush()?;
+                        self.flushed = Instant::now();
+                    }
+                }
             }
         }
         if self.left == 0 {

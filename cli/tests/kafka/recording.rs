@@ -117,6 +117,9 @@ fn a_slice_of_a_topic_is_taken_home() {
     assert_eq!(count("last.parquet"), 2 * u64::from(PARTITIONS));
     assert_eq!(record(&["-e", "e@0", "--out", "none.parquet"]).code, 0);
     assert_eq!(count("none.parquet"), 0);
+    fs::remove_file(site.path("out.jsonl")).unwrap();
+    let nothing = site.lockgate(&["replay", "none.parquet", "pipeline.yaml"]);
+    assert!(nothing.code == 0 && site.read("out.jsonl").is_empty(), "{}", nothing.stderr);
     let timed = record(&["-o", "end", "--for", "200ms", "--out", "late.parquet"]);
     assert!(timed.code == 0 && timed.stderr.contains("the time was over"), "{}", timed.stderr);
 

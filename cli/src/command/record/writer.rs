@@ -39,15 +39,23 @@ impl Writer {
         }
     }
 
+    /// Makes durable what there is.
+    pub(super) fn flush(&mut self) -> Result<(), Failed> {
+        match self {
+            Self::Recording(writer) => Ok(writer.flush()?),
+            Self::Lines { path, file, .. } => {
+                let synced = file.flush().and_then(|()| file.get_ref().sync_all());
+                synced.map_err(|error| failed(path, &error))
+            }
+        }
+    }
+
     /// How many bytes are in the file.
-    pub(super) fn finish(self) -> Result<u64, Failed> {
+    pub(super) fn finish(mut self) -> Result<u64, Failed> {
+        self.flush()?;
         match self {
             Self::Recording(writer) => Ok(writer.finish()?.bytes),
-            Self::Lines { path, mut file, bytes, .. } => {
-                let synced = file.flush().and_then(|()| file.get_ref().sync_all());
-                synced.map_err(|error| failed(&path, &error))?;
-                Ok(bytes)
-            }
+            Self::Lines { bytes, .. } => Ok(bytes),
         }
     }
 }
