@@ -100,8 +100,10 @@ impl Recorder for DirectoryRecorder {
 impl Drop for DirectoryRecorder {
     fn drop(&mut self) {
         for writer in self.inputs.iter_mut().filter_map(|input| input.writer.take()) {
-            if let Err(error) = writer.finish() {
-                tracing::error!("a recording could not be finished: {error}");
+            match writer.finish() {
+                // What is broken was told when it broke.
+                Ok(_) | Err(RecordingError::Broken { .. }) => {}
+                Err(error) => tracing::error!("a recording could not be finished: {error}"),
             }
         }
     }

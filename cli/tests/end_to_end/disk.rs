@@ -69,6 +69,28 @@ fn a_full_disk_is_waited_for_and_leaves_no_trace() {
     );
 }
 
+/// What was recorded up to then can be read, and the pipeline goes on as if nothing had happened.
+#[test]
+fn a_full_disk_ends_a_recording_and_does_no_other_harm() {
+    let site = Site::new(
+        "name: full\ncheckpoint_interval: 10ms\ninputs: {in: {file: {paths: in.log}}}\n\
+         outputs: {out: {file: {path: all.log}}}\n",
+    );
+    let expected = data::lines("x", 15 << 20, 1);
+    site.write("in.log", &expected);
+    let disk = SmallDisk::mount(&site, 1);
+    let ended = site.lockgate(&["run", "pipeline.yaml", "--record", "small/take"]);
+    let names_it = ended.stderr.contains("small/take/in-0001.parquet: No space left on device");
+    assert!(ended.code == 74 && names_it, "{}: {}", ended.code, ended.stderr);
+    let verified = site.lockgate(&["verify", "small/take"]);
+    assert!(verified.code == 0 && verified.stdout.contains("cut short"), "{}", verified.stderr);
+    drop(disk);
+    let ended = site.lockgate(&["run", "pipeline.yaml", "--record", "take"]);
+    assert_eq!(ended.code, 0, "{}", ended.stderr);
+    assert!(site.read("all.log") == expected);
+    assert_eq!(site.lockgate(&["verify", "take"]).code, 0);
+}
+
 const STOPPED: &str = "name: full\nshutdown_timeout: 500ms\ninputs: {all: {file: {paths: in.log}}}\n\
                        outputs: {out: {file: {path: small/out/all.log}}}\n";
 

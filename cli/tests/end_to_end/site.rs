@@ -69,8 +69,12 @@ impl Site {
 
     /// Starts the pipeline with further arguments.
     pub(crate) fn start_with(&self, args: &[&str]) -> Running {
-        let mut command = self.command(&["run", "pipeline.yaml"]);
-        command.args(args);
+        self.begin(&[&["run", "pipeline.yaml"], args].concat())
+    }
+
+    /// Starts the program with these arguments.
+    pub(crate) fn begin(&self, args: &[&str]) -> Running {
+        let mut command = self.command(args);
         command.stderr(fs::File::create(self.path("stderr.log")).unwrap());
         Running { child: command.spawn().unwrap(), folder: self.dir.path().into() }
     }

@@ -134,3 +134,20 @@ fn a_slice_of_a_topic_is_taken_home() {
     let masked = record(&["-e", "end", "--mask", "email", "--out", "m.parquet"]);
     assert!(masked.code == 65 && masked.stderr.contains("offset 0"), "{}", masked.stderr);
 }
+
+/// An end in order, whenever somebody has enough.
+#[test]
+fn a_slice_without_an_end_is_ended_by_a_signal() {
+    let topic = Topic::new(&shared(), "endless", PARTITIONS, 1).filled(100);
+    let site = Site::new("");
+    let servers = shared();
+    let args = ["record", "--brokers", &servers, "--topic", &topic.name, "--out", "slice.parquet"];
+    let mut running = site.begin(&args);
+    // It is made when the brokers have answered.
+    assert!(running.until(|| site.path("slice.parquet").exists()), "{}", running.stderr());
+    running.signal("INT");
+    let ended = running.end();
+    assert!(ended.code == 0 && ended.stderr.contains("stopped by a signal"), "{}", ended.stderr);
+    let tape = lockgate_file_adapter::tape::Tape::find(&site.path("slice.parquet"), None).unwrap();
+    assert!(tape.complete() && tape.records() <= 100 * u64::from(PARTITIONS));
+}
