@@ -168,7 +168,8 @@ fn what_was_given_up_on_its_way_is_written_by_another_producer() {
     let mut writing = Writing::new(cluster.output());
     writing.write(1, &["a"]);
     writing.prepare();
-    cluster.0.partition_leader("t", 0, None).unwrap();
+    // It is on its way for longer than the test takes.
+    cluster.0.request_errors(Request::Produce, &[RD_KAFKA_RESP_ERR_NOT_LEADER_FOR_PARTITION; 500]);
     cluster.0.request_errors(Request::TxnOffsetCommit, &[RD_KAFKA_RESP_ERR_ILLEGAL_GENERATION]);
     // By this it is known that another one begins.
     let begins = [RD_KAFKA_RESP_ERR_INVALID_TRANSACTION_TIMEOUT; 20];
