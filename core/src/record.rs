@@ -68,6 +68,16 @@ pub enum TimestampKind {
     LogAppend,
 }
 
+impl TimestampKind {
+    /// Its name in what is written: `create` or `log_append`.
+    pub fn name(self) -> &'static str {
+        match self {
+            TimestampKind::Create => "create",
+            TimestampKind::LogAppend => "log_append",
+        }
+    }
+}
+
 /// One header of a record: bytes as they came, never decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header<'a> {

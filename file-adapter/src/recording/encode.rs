@@ -8,7 +8,7 @@ use parquet::file::properties::WriterPropertiesPtr;
 use parquet::schema::types::SchemaDescriptor;
 
 use super::column::{BytesColumn, ClosedColumn, Column};
-use super::row::{Row, kind_name};
+use super::row::Row;
 use super::schema::{HEADER_HAS_VALUE, HEADER_PRESENT, leaf};
 
 /// Rows are encoded as many at a time as the library takes at once, and sooner where they are large.
@@ -139,5 +139,5 @@ impl Encoder {
 }
 
 fn kind(kind: TimestampKind) -> ByteArray {
-    ByteArray::from(Bytes::from_static(kind_name(kind).as_bytes()))
+    ByteArray::from(Bytes::from_static(kind.name().as_bytes()))
 }

@@ -66,16 +66,8 @@ impl<'a> Prefixes<'a> {
     }
 }
 
-/// The names of kinds of timestamps in a recording.
-pub(super) fn kind_name(kind: TimestampKind) -> &'static str {
-    match kind {
-        TimestampKind::Create => "create",
-        TimestampKind::LogAppend => "log_append",
-    }
-}
-
 /// The kind that has this name.
 pub(super) fn kind_named(name: &[u8]) -> Option<TimestampKind> {
     let kinds = [TimestampKind::Create, TimestampKind::LogAppend];
-    kinds.into_iter().find(|kind| kind_name(*kind).as_bytes() == name)
+    kinds.into_iter().find(|kind| kind.name().as_bytes() == name)
 }

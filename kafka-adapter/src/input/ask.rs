@@ -135,11 +135,7 @@ impl Questions<'_> {
         partitions: &[Name],
     ) -> Result<BTreeMap<Name, Option<u64>>, EndpointError> {
         self.until_answered("the offsets of the group", |timeout| {
-            let mut list = TopicPartitionList::new();
-            for (topic, partition) in partitions {
-                list.add_partition(topic, i32::try_from(*partition).unwrap_or(-1));
-            }
-            by_name(&self.client.committed_offsets(list, timeout)?)
+            committed(self.client, partitions, timeout)
         })
     }
 
@@ -191,6 +187,19 @@ impl Questions<'_> {
             return Err(EndpointError::Unavailable { what, source });
         }
     }
+}
+
+/// The offsets that the group has committed under whose name `client` asks.
+pub(super) fn committed(
+    client: &Client,
+    partitions: &[Name],
+    timeout: Duration,
+) -> Result<BTreeMap<Name, Option<u64>>, KafkaError> {
+    let mut list = TopicPartitionList::new();
+    for (topic, partition) in partitions {
+        list.add_partition(topic, i32::try_from(*partition).unwrap_or(-1));
+    }
+    by_name(&client.committed_offsets(list, timeout)?)
 }
 
 /// The offsets of a list, where it has any.

@@ -10,9 +10,8 @@ use std::time::Duration;
 use lockgate_core::{EndpointError, InputConsumer};
 use rdkafka::consumer::{CommitMode, Consumer};
 use rdkafka::error::KafkaError;
-use rdkafka::{Offset, TopicPartitionList};
 
-use super::ask::{Place, Questions};
+use super::ask::{self, Place, Questions};
 use super::plan::{Log, Policies, within};
 use super::start::first;
 use super::topics::whole;
@@ -141,20 +140,8 @@ fn logs(questions: &Questions<'_>, names: &[Name]) -> Result<BTreeMap<Name, Log>
 
 /// The offsets that the group has committed.
 fn committed(member: &Client, names: &[Name]) -> Result<Places, Failed> {
-    let mut list = TopicPartitionList::new();
-    for (topic, number) in names {
-        list.add_partition(topic, i32::try_from(*number).unwrap_or(-1));
-    }
-    let list = member.committed_offsets(list, COMMITTED)?;
-    let mut places = Places::new();
-    for found in list.elements() {
-        found.error()?;
-        if let Offset::Offset(offset) = found.offset() {
-            let name = (found.topic().to_owned(), found.partition().unsigned_abs());
-            places.insert(name, offset.unsigned_abs());
-        }
-    }
-    Ok(places)
+    let found = ask::committed(member, names, COMMITTED)?;
+    Ok(found.into_iter().filter_map(|(name, offset)| Some((name, offset?))).collect())
 }
 
 fn commit(member: &Client, places: &Places) -> Result<(), Failed> {

@@ -5,6 +5,7 @@
 //! [`MAX_TAKEN`](super::native::MAX_TAKEN) messages of each partition, all of them fetched within the
 //! client's own limits. Not here: which partitions are read, what positions look like, commands.
 
+use std::collections::BTreeSet;
 use std::sync::mpsc::{Receiver, TryRecvError};
 use std::time::Duration;
 
@@ -30,10 +31,8 @@ pub(super) struct Reading<'a> {
     epochs: Vec<Option<Epoch>>,
     /// Where each partition ends, if it does.
     ends: Vec<Option<u64>>,
-    /// The partitions that may stand elsewhere than when [`moved`](Self::moved) was last asked, and of each whether it
-    /// is among them.
-    moved: Vec<usize>,
-    has_moved: Vec<bool>,
+    /// The partitions that may stand elsewhere than when [`moved`](Self::moved) was last asked.
+    moved: BTreeSet<usize>,
     /// The partition that is looked at first next time.
     first: usize,
     /// Whether records are to be read.
@@ -72,8 +71,7 @@ impl<'a> Reading<'a> {
             next: Vec::new(),
             epochs: Vec::new(),
             ends: Vec::new(),
-            moved: Vec::new(),
-            has_moved: Vec::new(),
+            moved: BTreeSet::new(),
             first: 0,
             running: true,
         }
@@ -108,8 +106,7 @@ impl<'a> Reading<'a> {
         self.next.resize(parts, 0);
         self.epochs.resize(parts, None);
         self.ends.resize(parts, None);
-        self.has_moved.resize(parts, false);
-        mark(&mut self.moved, &mut self.has_moved, index);
+        self.moved.insert(index);
         (self.next[index], self.ends[index]) = (offset, end);
         self.epochs[index] = self.source.parts[index].epoch;
         self.contexts.assign([PartitionId(index as u32)]);
@@ -180,7 +177,7 @@ impl<'a> Reading<'a> {
             })?;
             // Also over what is no record.
             if part.position != before {
-                mark(&mut self.moved, &mut self.has_moved, index);
+                self.moved.insert(index);
             }
             if let Some(batch) = copied.batch {
                 let tickets = self.contexts.add(id, &copied.offsets);
@@ -216,17 +213,15 @@ impl<'a> Reading<'a> {
                 let epoch = |number| Epoch { number, end: last.end_offset };
                 self.epochs[index] = last.leader_epoch.map(epoch);
             }
-            mark(&mut self.moved, &mut self.has_moved, index);
+            self.moved.insert(index);
             Share { index, from, to, batches }
         });
         shares.collect()
     }
 
     /// The partitions that may stand elsewhere than when this was last asked; at first all of them.
-    pub(super) fn moved(&mut self) -> Vec<usize> {
-        let moved = std::mem::take(&mut self.moved);
-        moved.iter().for_each(|index| self.has_moved[*index] = false);
-        moved
+    pub(super) fn moved(&mut self) -> BTreeSet<usize> {
+        std::mem::take(&mut self.moved)
     }
 
     /// Where the partition stands: behind markers that follow what was handed over.
@@ -240,11 +235,5 @@ impl<'a> Reading<'a> {
     /// The last record before that place, where its leader's epoch is known.
     pub(super) fn epoch(&self, index: usize) -> Option<Epoch> {
         self.epochs[index]
-    }
-}
-
-fn mark(moved: &mut Vec<usize>, has_moved: &mut [bool], index: usize) {
-    if !std::mem::replace(&mut has_moved[index], true) {
-        moved.push(index);
     }
 }

@@ -78,7 +78,7 @@ pub(super) struct Writer {
     pub(super) begun: Option<Instant>,
     /// Each record is sent by itself.
     pub(super) careful: bool,
-    /// Whether records of the transaction were given up of which it is not known whether the brokers have them.
+    /// Whether this producer gave records up of which it is not known whether the brokers have them.
     pub(super) is_unclear: bool,
     pub(super) timing: WriterTiming,
     /// The last step that is known to be there.
@@ -336,7 +336,7 @@ impl Writer {
             let judged = self.judge_deliveries();
             self.window.again_failed(std::mem::take(&mut self.unwritten), self.reached);
             (self.cursor, self.reached) = (0, 0);
-            return self.judged(judged);
+            return self.judged(judged, false);
         }
         while self.begun.is_some() {
             match self.producer.abort(CALL) {
@@ -361,25 +361,22 @@ impl Writer {
         }
         // What the brokers said about records may have come only now.
         let judged = self.judge_deliveries();
-        let is_unclear = std::mem::take(&mut self.is_unclear);
         self.start_over();
-        self.judged(judged)?;
         // The client would number what it writes next like what it has given up. If that was written after all, the
         // brokers take the next for it and drop it, though they say that they have it. Another producer has its own
         // numbers.
-        if is_unclear { self.renew() } else { Ok(()) }
+        self.judged(judged, self.is_unclear)
     }
 
-    /// Goes on to another attempt after what was found out about records.
-    fn judged(&mut self, judged: Result<(), Setback>) -> Result<(), Setback> {
-        match judged {
-            Ok(()) | Err(Setback::Refused) => Ok(()),
-            Err(Setback::Careful) => {
-                self.careful = true;
-                self.renew()
-            }
-            Err(other) => Err(other),
-        }
+    /// Goes on to another attempt after what was found out about records, by another producer if need be.
+    fn judged(&mut self, judged: Result<(), Setback>, must_renew: bool) -> Result<(), Setback> {
+        let is_suspected = match judged {
+            Ok(()) | Err(Setback::Refused) => false,
+            Err(Setback::Careful) => true,
+            Err(other) => return Err(other),
+        };
+        self.careful |= is_suspected;
+        if must_renew || is_suspected { self.renew() } else { Ok(()) }
     }
 
     fn start_over(&mut self) {
@@ -407,7 +404,7 @@ impl Writer {
             });
             match made {
                 Ok((producer, marker)) => {
-                    self.producer = producer;
+                    (self.producer, self.is_unclear) = (producer, false);
                     return self.renewed(marker);
                 }
                 Err(_) if self.desk.stops() => return Err(Setback::Stopped),
