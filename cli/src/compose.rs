@@ -26,9 +26,7 @@ pub(crate) fn compose(
     let mut composed =
         controller::Pipeline::new(&pipeline.name, settings(pipeline, accept_changes));
     let commits = compose_inputs(pipeline, &mut composed)?;
-    for one in &pipeline.outputs {
-        composed.outputs.push(output(&pipeline.name, one, &commits)?);
-    }
+    compose_outputs(pipeline, &commits, &mut composed)?;
     Ok(composed)
 }
 
@@ -55,9 +53,10 @@ fn compose_inputs(
     let mut commits = Vec::new();
     for (place, input) in pipeline.inputs.iter().enumerate() {
         let (endpoint, limits): (Box<dyn InputEndpoint>, _) = match &input.kind {
-            checked::InputKind::File(settings) => {
-                (Box::new(file::FileInput::new(file_input(settings))), file_limits(settings))
-            }
+            checked::InputKind::File(settings) => (
+                Box::new(file::FileInput::new(file_input(settings))),
+                limits(settings.max_queued_records, settings.max_queued_bytes),
+            ),
             checked::InputKind::Kafka(settings) => {
                 let mut endpoint = KafkaInput::new(kafka::input(settings));
                 if pipeline.is_exactly_once_by_groups() {
@@ -66,16 +65,31 @@ fn compose_inputs(
                     endpoint = committed;
                 }
                 endpoint.check().map_err(|error| unusable("input", &input.name, &error))?;
-                (Box::new(endpoint), kafka_limits(settings))
+                (Box::new(endpoint), limits(settings.max_queued_records, settings.max_queued_bytes))
             }
             checked::InputKind::Recording(settings) => {
                 let endpoint = TapeInput::at(settings.path.clone(), settings.input.clone());
-                (Box::new(endpoint), recording_limits(settings))
+                (Box::new(endpoint), limits(settings.max_queued_records, settings.max_queued_bytes))
             }
         };
         composed.inputs.push(controller::Input { name: input.name.clone(), endpoint, limits });
     }
     Ok(commits)
+}
+
+/// Adds the outputs, with the `commits` of [`compose_inputs`].
+///
+/// # Errors
+/// If a client of Kafka does not know a property.
+fn compose_outputs(
+    pipeline: &checked::Pipeline,
+    commits: &[(usize, GroupCommits)],
+    composed: &mut controller::Pipeline,
+) -> Result<(), Failed> {
+    for one in &pipeline.outputs {
+        composed.outputs.push(output(&pipeline.name, one, commits)?);
+    }
+    Ok(())
 }
 
 /// The pipeline with tapes in place of its inputs, in their order. Nothing is touched yet.
@@ -90,9 +104,7 @@ pub(crate) fn compose_replay(
     for (input, tape) in pipeline.inputs.iter().zip(tapes) {
         composed = composed.input(&input.name, tape);
     }
-    for one in &pipeline.outputs {
-        composed.outputs.push(output(&pipeline.name, one, &[])?);
-    }
+    compose_outputs(pipeline, &[], &mut composed)?;
     Ok(composed)
 }
 
@@ -149,25 +161,8 @@ fn refuse_loops(pipeline: &checked::Pipeline) -> Result<(), Failed> {
     Ok(())
 }
 
-fn file_limits(input: &checked::FileInput) -> QueueLimits {
-    QueueLimits {
-        max_queued_records: input.max_queued_records,
-        max_queued_bytes: input.max_queued_bytes,
-    }
-}
-
-fn kafka_limits(input: &checked::KafkaInput) -> QueueLimits {
-    QueueLimits {
-        max_queued_records: input.max_queued_records,
-        max_queued_bytes: input.max_queued_bytes,
-    }
-}
-
-fn recording_limits(input: &checked::RecordingInput) -> QueueLimits {
-    QueueLimits {
-        max_queued_records: input.max_queued_records,
-        max_queued_bytes: input.max_queued_bytes,
-    }
+fn limits(max_queued_records: u64, max_queued_bytes: u64) -> QueueLimits {
+    QueueLimits { max_queued_records, max_queued_bytes }
 }
 
 fn file_input(input: &checked::FileInput) -> file::FileInputConfig {

@@ -11,10 +11,11 @@ use std::sync::Arc;
 use lockgate_core::{
     Batch, BatchBuilder, Header, NewRecord, PartDigest, Partition, Record, Timestamp, TimestampKind,
 };
-use lockgate_file_adapter::recording::{About, RecordingWriter};
+use lockgate_file_adapter::recording::RecordingWriter;
 use serde::de::{self, Deserialize, Deserializer, SeqAccess, Visitor};
 
 use crate::exit::{Code, Failed};
+use crate::recorder::about;
 
 /// Most records of one part of a recording that is made of such lines.
 const PART_RECORDS: usize = 10_000;
@@ -173,13 +174,7 @@ pub(crate) fn to_recording(lines: &Path, recording: &Path) -> Result<(), Failed>
             if error.kind() == std::io::ErrorKind::NotFound { Code::Usage } else { Code::Storage };
         Failed::new(code, format!("reading {shown}: {error}"))
     })?;
-    let about = About {
-        program: concat!("lockgate ", env!("CARGO_PKG_VERSION")).into(),
-        source: "kafka".into(),
-        origin: shown.to_string(),
-        ..About::default()
-    };
-    let mut writer = RecordingWriter::create(recording, &about)?;
+    let mut writer = RecordingWriter::create(recording, &about("kafka", shown.to_string()))?;
     let mut block = Block::default();
     let mut lines = BufReader::new(file);
     let (mut line, mut number) = (Vec::new(), 0u64);

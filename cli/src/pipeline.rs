@@ -24,7 +24,7 @@ mod units;
 
 pub(crate) use checked::{
     FileInput, FileOutput, InputKind, KafkaInput, KafkaOutput, Mode, OnRefused, Output, OutputKind,
-    Pipeline, RecordingInput, SEGMENT, StartFrom, Topic, Topics,
+    Pipeline, SEGMENT, StartFrom, Topic, Topics,
 };
 pub(crate) use choice::{
     Compression, Delivery, GroupProtocol, InputFormat, Kept, OnGone, OnStall, OutputFormat,

@@ -37,7 +37,7 @@ impl DirectoryRecorder {
             let last = pieces.get(&input.name).and_then(|pieces| pieces.last());
             let number = last.map_or(1, |(number, _)| number + 1);
             let path = tape::piece_path(directory, &input.name, number);
-            inputs.push(Recorded { path, about: about(&input.kind)?, writer: None });
+            inputs.push(Recorded { path, about: about_input(&input.kind)?, writer: None });
         }
         Ok(Self { inputs })
     }
@@ -47,7 +47,7 @@ impl DirectoryRecorder {
 ///
 /// # Errors
 /// If it is a recording itself, and cannot be read.
-fn about(kind: &InputKind) -> Result<About, RecordingError> {
+fn about_input(kind: &InputKind) -> Result<About, RecordingError> {
     let (source, origin, framing) = match kind {
         InputKind::File(file) => {
             let framing = match file.format {
@@ -68,13 +68,13 @@ fn about(kind: &InputKind) -> Result<About, RecordingError> {
             return Ok(tape.about().cloned().unwrap_or_default());
         }
     };
-    Ok(About {
-        program: concat!("lockgate ", env!("CARGO_PKG_VERSION")).into(),
-        source: source.into(),
-        origin,
-        framing,
-        ..About::default()
-    })
+    Ok(About { framing, ..about(source, origin) })
+}
+
+/// What a recording that this program makes says about itself.
+pub(crate) fn about(source: &str, origin: String) -> About {
+    let program = concat!("lockgate ", env!("CARGO_PKG_VERSION")).into();
+    About { program, source: source.into(), origin, ..About::default() }
 }
 
 impl Recorder for DirectoryRecorder {

@@ -23,7 +23,8 @@ use tokio::time::{Instant as Deadline, MissedTickBehavior, interval, sleep_until
 use crate::args::Record;
 use crate::exit::{Code, Failed};
 use crate::mask::Mask;
-use crate::signals::{Signals, Wish};
+use crate::recorder::about;
+use crate::signals::Signals;
 use crate::terminal::Terminal;
 use listener::{Listener, Said};
 pub(crate) use place::{From, To};
@@ -46,9 +47,8 @@ pub(crate) fn record(args: &Record) -> Result<(), Failed> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Failed::storage("starting the runtime", &error))?;
     runtime.block_on(async {
-        let mut signals = Signals::listen()?;
-        let recording = Recording::begin(args)?;
-        recording.run(args, &terminal, &mut signals).await
+        let recording = Recording::begin(args, &terminal)?;
+        recording.run(args, &terminal).await
     })
 }
 
@@ -99,6 +99,7 @@ fn mask(args: &Record) -> Mask {
 struct Recording {
     reader: Box<dyn InputReader>,
     said: UnboundedReceiver<Said>,
+    signals: Signals,
     writer: Writer,
     mask: Mask,
     /// How many more records are wanted.
@@ -115,34 +116,32 @@ struct Recording {
 }
 
 impl Recording {
-    fn begin(args: &Record) -> Result<Self, Failed> {
+    fn begin(args: &Record, terminal: &Terminal) -> Result<Self, Failed> {
         let config = config(args)?;
+        let brokers = args.brokers.as_deref().unwrap_or_default();
         let about = About {
-            program: concat!("lockgate ", env!("CARGO_PKG_VERSION")).into(),
-            source: "kafka".into(),
-            origin: format!(
-                "{} at {}",
-                args.topic.join(", "),
-                args.brokers.as_deref().unwrap_or_default()
-            ),
             masked: args.mask.clone(),
             hashed_keys: args.hash_keys,
-            framing: None,
+            ..about("kafka", format!("{} at {brokers}", args.topic.join(", ")))
         };
         let input = KafkaInput::new(config);
         input.check()?;
         if args.out.exists() {
             return Err(RecordingError::Exists { path: args.out.clone() }.into());
         }
-        let extent = input.extent()?;
+        // Only who watches wants to know how much is left.
+        let extent = if terminal.is_shown() { input.extent()? } else { None };
         let (sender, said) = unbounded_channel();
         let listener = Listener { sender, most: PART_RECORDS };
         let reader = Box::new(input).open(FaultTolerance::AtLeastOnce, listener.shared(), None)?;
-        // Not before the brokers have answered: a wrong address leaves no file behind.
+        // Not before the brokers have answered: until then a signal ends everything at once, and a wrong address
+        // leaves no file behind.
+        let signals = Signals::listen()?;
         let writer = Writer::create(&args.out, &about)?;
         Ok(Self {
             reader,
             said,
+            signals,
             writer,
             mask: mask(args),
             left: args.count.unwrap_or(u64::MAX),
@@ -156,12 +155,7 @@ impl Recording {
         })
     }
 
-    async fn run(
-        mut self,
-        args: &Record,
-        terminal: &Terminal,
-        signals: &mut Signals,
-    ) -> Result<(), Failed> {
+    async fn run(mut self, args: &Record, terminal: &Terminal) -> Result<(), Failed> {
         let deadline = args.duration.map(|duration| Deadline::now() + duration);
         let mut glance = interval(GLANCE);
         glance.set_missed_tick_behavior(MissedTickBehavior::Skip);
@@ -176,11 +170,8 @@ impl Recording {
             };
             tokio::select! {
                 biased;
-                wish = signals.wish() => {
+                _ = self.signals.wish() => {
                     why = "stopped by a signal";
-                    if wish == Wish::EndAtOnce {
-                        Code::Temporary.exit();
-                    }
                     break;
                 }
                 () = over => {
@@ -195,7 +186,11 @@ impl Recording {
                             return Err(failed);
                         }
                     }
-                    None => break,
+                    None => {
+                        let _ = self.writer.flush();
+                        let what = "the reader of the topics died without an error";
+                        return Err(Failed::new(Code::Bug, what));
+                    }
                 },
                 _ = glance.tick() => {
                     terminal.show(self.line(deadline));

@@ -3,7 +3,7 @@
 //! The recorded steps take the place of a journal, so that they are run and compared as after a crash.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use lockgate_controller::{Controller, JournalPart, JournaledStep, Script};
 use lockgate_core::{Batch, PartDigest, Partition};
@@ -17,6 +17,7 @@ use crate::compose::compose_replay;
 use crate::envelope;
 use crate::exit::{Code, Failed};
 use crate::pipeline::{self, OutputKind, Pipeline, SEGMENT};
+use crate::subject::Subject;
 
 pub(crate) fn replay(args: &Replay) -> Result<(), Failed> {
     if !envelope::is_named(&args.recording) {
@@ -35,20 +36,18 @@ fn replay_recording(args: &Replay) -> Result<(), Failed> {
         (None, brokers) => to_kafka(args, brokers.as_deref().unwrap_or_default())?,
     };
     let tapes = tapes(args, &pipeline)?;
-    for (input, tape) in pipeline.inputs.iter().zip(&tapes) {
-        if let Some(tape) = tape
-            && !tape.complete()
-        {
-            tracing::warn!(
-                input = input.name,
-                "the recording was cut short; it is replayed as far as it goes"
-            );
-        }
-    }
     refuse_leftovers(&pipeline)?;
     let only = args.only.as_deref().map(partition);
     let steps = Steps::of(&tapes, args, only.as_ref())?;
     let open = || {
+        for (input, tape) in pipeline.inputs.iter().zip(&tapes) {
+            if tape.as_ref().is_some_and(|tape| !tape.complete()) {
+                tracing::warn!(
+                    input = input.name,
+                    "the recording was cut short; it is replayed as far as it goes"
+                );
+            }
+        }
         let endpoint = |tape: &Option<Tape>| {
             let mut endpoint = TapeInput::scripted(tape.clone().unwrap_or_default());
             if let Some(only) = only.clone() {
@@ -75,7 +74,8 @@ fn to_kafka(args: &Replay, brokers: &str) -> Result<Pipeline, Failed> {
     if names.is_empty() {
         names.push(args.input.clone().unwrap_or_else(|| "recording".into()));
     }
-    let input = |name: String| (name, json!({"recording": {"path": args.recording}}));
+    // Tapes take the places of the inputs, so it does not matter what they are.
+    let input = |name: String| (name, json!({"recording": {"path": "recording"}}));
     let inputs: serde_json::Map<_, _> = names.into_iter().map(input).collect();
     let topic = args.topic.as_ref().map_or(json!({"from": "source"}), |topic| json!(topic));
     let output = json!({
@@ -103,10 +103,7 @@ fn tapes(args: &Replay, pipeline: &Pipeline) -> Result<Vec<Option<Tape>>, Failed
     }
     let mut found: BTreeMap<String, Tape> = BTreeMap::new();
     if path.is_dir() {
-        for (input, pieces) in pieces(path)? {
-            let paths: Vec<PathBuf> = pieces.into_iter().map(|(_, path)| path).collect();
-            found.insert(input, Tape::open(&paths)?);
-        }
+        found = Subject::of(path)?.tapes(None)?;
         if let Some(input) = &args.input {
             found.retain(|name, _| name == input);
         }

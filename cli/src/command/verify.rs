@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::panic::{self, AssertUnwindSafe};
 use std::path::{Path, PathBuf};
 
-use lockgate_controller::State;
+use lockgate_controller::{Inspection, State};
 use lockgate_core::{Batch, Partition};
 use lockgate_file_adapter::recording::{Fault, Part, Recording, RecordingError};
 use lockgate_file_adapter::tape::{Tape, is_bud};
@@ -33,11 +33,16 @@ fn verify_state(directory: &Path) -> Result<(), Failed> {
         Some(checkpoint) => format!("a checkpoint of step {}", checkpoint.step),
         None => "no checkpoint yet".into(),
     };
-    let parts = inspection.journal.iter().flat_map(|step| &step.parts);
-    let records = counted(parts.map(|part| part.digest.records).sum(), "record");
-    let steps = counted(inspection.journal.len() as u64, "step");
+    let (records, steps) = journaled(&inspection);
     let directory = directory.display();
     print(&format!("{directory}: {checkpoint}, a journal of {records} in {steps}, intact\n"))
+}
+
+/// How many records and steps are in the journal, in words.
+pub(super) fn journaled(inspection: &Inspection) -> (String, String) {
+    let parts = inspection.journal.iter().flat_map(|step| &step.parts);
+    let records = counted(parts.map(|part| part.digest.records).sum(), "record");
+    (records, counted(inspection.journal.len() as u64, "step"))
 }
 
 /// Goes on after a fault, so that all of them are known; the first decides the exit code. Of a whole run it is said

@@ -123,6 +123,19 @@ fn a_changed_recording_does_not_replay() {
     assert!(ended.stderr.contains("a-0001.parquet is damaged"), "{}", ended.stderr);
 }
 
+#[test]
+fn a_recording_that_was_cut_short_says_so_when_it_is_replayed() {
+    let (site, output) = recorded();
+    for name in ["take/a-0001.parquet", "take/b-0001.parquet"] {
+        let bytes = site.read(name);
+        site.write(name, &bytes[..bytes.len() - 1]);
+    }
+    let replayed = site.lockgate(&["replay", "take", "pipeline.yaml"]);
+    assert_eq!(replayed.code, 0, "{}", replayed.stderr);
+    assert_eq!(replayed.stderr.matches("the recording was cut short").count(), 2);
+    assert!(site.read("out.jsonl") == output, "only the end is missing");
+}
+
 /// What a crash left in the journal is taken out of it before anybody goes on, and nothing is changed by that.
 #[test]
 fn journaled_steps_are_recorded_after_a_crash() {

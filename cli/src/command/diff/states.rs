@@ -5,12 +5,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use lockgate_controller::{Inspection, NamedPart, NamedStep, StoredCheckpoint};
-use lockgate_core::Position;
 use serde_json::Value as JsonValue;
 
+use super::super::verify::journaled;
 use super::Compared;
 use super::sides::{Cell, Sides};
-use crate::progress::counted;
 
 pub(super) fn compare(a: &Inspection, b: &Inspection) -> Compared {
     if let Some(sides) = first(a, b) {
@@ -20,9 +19,7 @@ pub(super) fn compare(a: &Inspection, b: &Inspection) -> Compared {
         Some(checkpoint) => format!("a checkpoint of step {}", checkpoint.step),
         None => "no checkpoint".into(),
     };
-    let parts = a.journal.iter().flat_map(|step| &step.parts);
-    let records = counted(parts.map(|part| part.digest.records).sum(), "record");
-    let steps = counted(a.journal.len() as u64, "step");
+    let (records, steps) = journaled(a);
     Compared::Equal(format!("{checkpoint}, and in the journal {records}, {steps}"))
 }
 
@@ -136,10 +133,7 @@ fn parts(step: u64, input: &str, a: Option<&NamedPart>, b: Option<&NamedPart>) -
     row("records", &|part| Cell::text(part.digest.records));
     row("hash", &|part| Cell::text(format!("{:016x}", part.digest.hash)));
     let bytes = |text: String| Cell::Bytes(Some(text.into_bytes()));
-    row("then at", &|part| match &part.seek {
-        Position::Whole(json) => bytes(json.to_string()),
-        change @ Position::Change(_) => bytes(change.to_string()),
-    });
+    row("then at", &|part| bytes(part.seek.to_string()));
     row("consists of", &|part| bytes(part.replay.to_string()));
     sides
 }
@@ -152,7 +146,7 @@ fn row(what: &str, a: &impl ToString, b: &impl ToString) -> Sides {
 
 #[cfg(test)]
 mod tests {
-    use lockgate_core::PartDigest;
+    use lockgate_core::{PartDigest, Position};
     use serde_json::json;
 
     use super::*;

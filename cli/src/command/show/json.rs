@@ -2,7 +2,7 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use lockgate_core::{Header, Headers, Record, TimestampKind};
+use lockgate_core::{Header, Headers, Record};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
 /// One line. Bytes are text where they are UTF-8, and otherwise base64 under another name.
@@ -33,11 +33,7 @@ impl Serialize for Line<'_> {
         map.serialize_entry("end_offset", &record.end_offset)?;
         if let Some(timestamp) = record.timestamp {
             map.serialize_entry("timestamp_ms", &timestamp.ms)?;
-            let kind = match timestamp.kind {
-                TimestampKind::Create => "create",
-                TimestampKind::LogAppend => "log_append",
-            };
-            map.serialize_entry("timestamp_kind", kind)?;
+            map.serialize_entry("timestamp_kind", timestamp.kind.name())?;
         }
         if let Some(epoch) = record.leader_epoch {
             map.serialize_entry("leader_epoch", &epoch)?;
