@@ -23,8 +23,8 @@ mod raw;
 mod units;
 
 pub(crate) use checked::{
-    FileInput, FileOutput, InputKind, KafkaInput, KafkaOutput, Mode, OnRefused, Output, OutputKind,
-    Pipeline, SEGMENT, StartFrom, Topic, Topics,
+    FileInput, FileOutput, Input, InputKind, KafkaInput, KafkaOutput, Mode, OnRefused, Output,
+    OutputKind, Pipeline, SEGMENT, StartFrom, Topic, Topics,
 };
 pub(crate) use choice::{
     Compression, Delivery, GroupProtocol, InputFormat, Kept, OnGone, OnStall, OutputFormat,

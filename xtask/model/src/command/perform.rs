@@ -36,7 +36,11 @@ impl CommandState {
                 None => self.broken(Breach::Positions),
             },
             Action::Complete => self.worker.work.push_back(Work::Complete),
-            Action::Notify(_) => {}
+            Action::LimitBatch { .. }
+            | Action::Reload { .. }
+            | Action::KeepPauses { .. }
+            | Action::Answer { .. }
+            | Action::Notify(_) => {}
             Action::Done(outcome) => self.done(model, &outcome),
         }
     }

@@ -6,7 +6,7 @@ use std::mem::discriminant;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
-use lockgate_controller::{Event, Sequence, SequenceInput};
+use lockgate_controller::{Event, InputTuning, Sequence, SequenceInput};
 use lockgate_core::ProtocolError;
 
 use super::breach::Breach;
@@ -110,11 +110,8 @@ impl CommandState {
 }
 
 fn machine(model: &CommandModel, disk: &Disk, now: Duration) -> Sequence {
-    let inputs = disk.seeks.map(|seek| SequenceInput {
-        name: String::new(),
-        limits: LIMITS,
-        seek: Some(seek.into()),
-    });
+    let tuning = InputTuning { limits: LIMITS, ..InputTuning::default() };
+    let inputs = disk.seeks.map(|seek| SequenceInput::new("", tuning, Some(seek.into())));
     let machine = Sequence::new(model.settings(), inputs.to_vec(), disk.step, now);
     match model.fault {
         Some(fault) => machine.with_fault(fault),
