@@ -17,8 +17,7 @@ use crate::journal::{Journal, Source};
 use crate::pipeline::{Delivery, NamedOutput, Pipeline, Settings};
 use crate::script::Script;
 use crate::sequence::{
-    Action, Checkpoint, CheckpointStage, Event, Notice, Outcome, Sequence, SequenceInput,
-    SequenceSettings,
+    Action, Checkpoint, Event, Notice, Outcome, Sequence, SequenceInput, SequenceSettings,
 };
 use crate::state::{Owner, State, StoredCheckpoint};
 use crate::status::{
