@@ -19,6 +19,8 @@ mod pace;
 mod schedules;
 mod shape;
 mod steer;
+#[cfg(test)]
+mod steering;
 mod step;
 #[cfg(test)]
 mod tests;
@@ -377,9 +379,9 @@ impl Sequence {
             Event::Written { step } => self.flight.written(step),
             Event::Blocked { reason } => {
                 self.blocked.push(reason.clone());
+                (0..self.inputs.len()).for_each(|i| self.pause(now, i, PauseReason::Backpressure));
                 self.no_checkpoint_for_now(now, &reason);
                 self.act(Action::Notify(Notice::Blocked { reason }));
-                (0..self.inputs.len()).for_each(|i| self.pause(now, i, PauseReason::Backpressure));
             }
             Event::Unblocked => {
                 self.blocked.pop();

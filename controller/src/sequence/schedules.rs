@@ -13,18 +13,18 @@ use super::tests::{Disk, LIMITS, Rig, SECOND, failure, letters, settings, settin
 use super::*;
 
 /// The machine alone: the test is its readers, and as far as it likes everything else.
-struct Bare {
-    sequence: Sequence,
-    now: Duration,
+pub(super) struct Bare {
+    pub(super) sequence: Sequence,
+    pub(super) now: Duration,
 }
 
 impl Bare {
     /// Begins at 1 s, so that a time of zero stands out.
-    fn new(level: FaultTolerance, inputs: usize) -> Self {
+    pub(super) fn new(level: FaultTolerance, inputs: usize) -> Self {
         Self::with(settings(level), inputs)
     }
 
-    fn with(settings: SequenceSettings, inputs: usize) -> Self {
+    pub(super) fn with(settings: SequenceSettings, inputs: usize) -> Self {
         let input = |n| SequenceInput::new(format!("input {n}"), within(LIMITS), None);
         let inputs = (0..inputs).map(input).collect();
         let mut bare = Self { sequence: Sequence::new(settings, inputs, 0, SECOND), now: SECOND };
@@ -33,20 +33,20 @@ impl Bare {
         bare
     }
 
-    fn on(&mut self, event: Event) {
+    pub(super) fn on(&mut self, event: Event) {
         self.sequence.handle(self.now, event);
     }
 
-    fn at(&mut self, now: Duration) {
+    pub(super) fn at(&mut self, now: Duration) {
         self.now = now;
         self.on(Event::Tick);
     }
 
-    fn buffered(&mut self, input: usize, n: u64) {
+    pub(super) fn buffered(&mut self, input: usize, n: u64) {
         self.on(Event::Buffered { input, amount: BufferSize { records: n, bytes: n } });
     }
 
-    fn extended(&mut self, input: usize, n: u64, resume: Resume) {
+    pub(super) fn extended(&mut self, input: usize, n: u64, resume: Resume) {
         let mut batch = BatchBuilder::new(Arc::new(Partition { source: "s".into(), number: None }));
         for offset in 0..n {
             batch.push(NewRecord { offset, value: Some(b"x"), ..NewRecord::default() }).unwrap();
@@ -55,30 +55,30 @@ impl Bare {
         self.on(Event::Extended { input, batches, resume });
     }
 
-    fn fails(&mut self, input: usize) {
+    pub(super) fn fails(&mut self, input: usize) {
         let error = EndpointError::Data("as told".into());
         self.on(Event::InputFailed { input, fatal: true, error });
     }
 
-    fn stepped(&mut self, step: u64) {
+    pub(super) fn stepped(&mut self, step: u64) {
         let digests = vec![PartDigest::default(); self.sequence.flight.hashes_wanted(step)];
         self.on(Event::Hashed { step, digests });
         self.on(Event::Stepped { step });
     }
 
     /// Everything that the step waits for happens.
-    fn finish(&mut self, step: u64) {
+    pub(super) fn finish(&mut self, step: u64) {
         self.stepped(step);
         self.on(Event::Journaled { through: step });
         self.on(Event::Written { step });
     }
 
-    fn actions(&mut self) -> Vec<Action> {
+    pub(super) fn actions(&mut self) -> Vec<Action> {
         std::iter::from_fn(|| self.sequence.next_action()).collect()
     }
 
     /// The inputs that are asked for their part of a step, among all the actions that wait.
-    fn asked(&mut self) -> Vec<usize> {
+    pub(super) fn asked(&mut self) -> Vec<usize> {
         let queue = |action| match action {
             Action::Send { input, command: InputReaderCommand::Queue { .. } } => Some(input),
             _ => None,
@@ -87,7 +87,7 @@ impl Bare {
     }
 
     /// Does what the actions say until none is left: the checkpoints stored, and how the run ended.
-    fn settle(&mut self) -> (Vec<Checkpoint>, Option<Outcome>) {
+    pub(super) fn settle(&mut self) -> (Vec<Checkpoint>, Option<Outcome>) {
         let mut checkpoints = Vec::new();
         while let Some(action) = self.sequence.next_action() {
             match action {
@@ -119,11 +119,11 @@ fn prepared() -> Event {
     Event::Prepared { circuit: Vec::new(), positions: Vec::new() }
 }
 
-fn seek(n: u64) -> Resume {
+pub(super) fn seek(n: u64) -> Resume {
     Resume::Seek { seek: n.into() }
 }
 
-fn replay(n: u64) -> Resume {
+pub(super) fn replay(n: u64) -> Resume {
     Resume::Replay { seek: n.into(), replay: n.into() }
 }
 

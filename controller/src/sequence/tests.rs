@@ -50,7 +50,7 @@ struct Recorder {
 type Bounds = Arc<Mutex<Vec<(usize, QueueLimits)>>>;
 
 impl Recorder {
-    fn push(&self, event: Event) {
+    pub(super) fn push(&self, event: Event) {
         self.events.lock().unwrap().push_back(event);
     }
 }
@@ -88,7 +88,7 @@ impl InputConsumer for Recorder {
 pub(super) struct Disk {
     pub(super) checkpoint: Option<Checkpoint>,
     journal: Vec<JournaledStep>,
-    output: MemoryOutput,
+    pub(super) output: MemoryOutput,
 }
 
 /// The machine with everything around it, each action performed at once unless it is listed in `held`.
@@ -104,12 +104,22 @@ pub(super) struct Rig {
     /// The readers of these inputs do not answer `Queue`.
     silent: BTreeSet<usize>,
     /// Whether the journal is slow: its answers wait for `release_journal`.
-    hold_journal: bool,
+    pub(super) hold_journal: bool,
     pub(super) outcome: Option<Outcome>,
 }
 
 impl Rig {
     pub(super) fn open(level: FaultTolerance, inputs: &[(&str, MemoryInput)], disk: Disk) -> Self {
+        Self::open_with(level, inputs, disk, |_| {})
+    }
+
+    /// Opens after `change` has been made to the inputs' settings.
+    pub(super) fn open_with(
+        level: FaultTolerance,
+        inputs: &[(&str, MemoryInput)],
+        disk: Disk,
+        change: impl Fn(&mut [SequenceInput]),
+    ) -> Self {
         let events = Arc::new(Mutex::new(VecDeque::new()));
         let mut output = disk.output.clone();
         let checkpoint = disk.checkpoint.as_ref();
@@ -124,6 +134,7 @@ impl Rig {
             readers.push(endpoint.open(level, Arc::new(consumer), seek.clone()).unwrap());
             sequence_inputs.push(SequenceInput::new(*name, within(LIMITS), seek));
         }
+        change(&mut sequence_inputs);
         let step = checkpoint.map_or(0, |checkpoint| checkpoint.step);
         let sequence = Sequence::new(settings(level), sequence_inputs, step, Duration::ZERO);
         Self {
@@ -141,7 +152,7 @@ impl Rig {
         }
     }
 
-    fn line(&mut self, text: impl std::fmt::Display) {
+    pub(super) fn line(&mut self, text: impl std::fmt::Display) {
         self.trace += &format!("{:>2}s {text}\n", self.now.as_secs());
     }
 
@@ -189,7 +200,7 @@ impl Rig {
         self.sequence.handle(self.now, event);
     }
 
-    fn push(&self, event: Event) {
+    pub(super) fn push(&self, event: Event) {
         self.events.lock().unwrap().push_back(event);
     }
 
@@ -321,7 +332,7 @@ pub(super) fn letters(n: u8) -> MemoryInput {
     MemoryInput::new("letters", records)
 }
 
-fn text(output: &MemoryOutput) -> String {
+pub(super) fn text(output: &MemoryOutput) -> String {
     String::from_utf8(output.values().concat()).unwrap()
 }
 
