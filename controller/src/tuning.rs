@@ -49,7 +49,7 @@ impl Default for Tuning {
 }
 
 /// How an input is read, as far as that may change while it is read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct InputTuning {
     /// How much its reader may hold.
     pub limits: QueueLimits,

@@ -56,7 +56,7 @@ impl Sequence {
         (&self.paced, &self.waiting_to_start).hash(hasher);
         self.checkpoint_waiters.lens().hash(hasher);
         (self.suspension.is_wanted(), self.suspension.stops).hash(hasher);
-        self.reloading.is_some().hash(hasher);
+        self.reloading.as_ref().map(|reloading| &reloading.inputs).hash(hasher);
         self.stop_deadline.map(|due| due.saturating_sub(now)).hash(hasher);
     }
 }
@@ -67,7 +67,7 @@ fn hash_input(input: &Input, stall_timeout: Duration, now: Duration, hasher: &mu
     input.pauses.hash(hasher);
     (input.has_barriers, input.stopped).hash(hasher);
     input.stalled.hash(hasher);
-    input.drain_shape().hash(hasher);
+    (input.drain_shape(), input.tuning).hash(hasher);
     input.pace.map(|pace| pace.next_at.saturating_sub(now)).hash(hasher);
     input.stall_due(stall_timeout).map(|due| due.saturating_sub(now)).hash(hasher);
 }

@@ -98,6 +98,9 @@ impl Sequence {
     pub(super) fn resume(&mut self, now: Duration, input: usize, reason: PauseReason) {
         let Some(resumed) = self.inputs.get_mut(input) else { return };
         resumed.pauses.remove(&reason);
+        if reason == PauseReason::Backpressure && self.has(SequenceFault::UserPauseForgotten) {
+            self.inputs[input].pauses.clear();
+        }
         self.extend_if_free(now, input);
     }
 
@@ -219,7 +222,9 @@ impl Sequence {
             self.phase = Phase::Running;
             self.stop_deadline = None;
             self.drain_for_reload(now);
-            (0..self.inputs.len()).for_each(|input| self.extend_if_free(now, input));
+            if !self.has(SequenceFault::CalledOffStaysPaused) {
+                (0..self.inputs.len()).for_each(|input| self.extend_if_free(now, input));
+            }
         }
         is_suspending
     }
@@ -286,7 +291,10 @@ impl Sequence {
         let Some(Reloading { waiting, inputs }) = self.reloading.take_if(|_| is_due) else {
             return false;
         };
-        if !(0..self.inputs.len()).all(|input| self.inputs[input].is_drained()) {
+        let unheard = self.has(SequenceFault::ReloadUnheard);
+        let is_drained =
+            |input: &Input| input.is_drained() || unheard && input.protocol.held().records == 0;
+        if !self.inputs.iter().all(is_drained) {
             self.reloading = Some(Reloading { waiting, inputs });
             return false;
         }
@@ -299,7 +307,9 @@ impl Sequence {
         self.settings.max_bytes_in_flight =
             inputs.iter().map(|tuning| tuning.limits.max_queued_bytes).max().unwrap_or_default();
         self.act(Action::Reload { inputs });
-        (0..self.inputs.len()).for_each(|input| self.resume(now, input, PauseReason::Reload));
+        if !self.has(SequenceFault::ReloadStaysPaused) {
+            (0..self.inputs.len()).for_each(|input| self.resume(now, input, PauseReason::Reload));
+        }
         waiting.into_iter().for_each(|ticket| self.answer(ticket, Answer::Reloaded));
         true
     }
