@@ -3,13 +3,15 @@
 //! [`FileInput`] opens a reader with a thread of its own. The parts, from the pure to those that touch the
 //! disk: `frame` splits blocks into records, `queue` and `progress` keep what was read and where the reader
 //! stands, `position` is what is stored of that; `discover` finds files, `decode` and `cursor` read them,
-//! `plan` holds the files against a stored position, `replay` reads journaled steps again, `reader` drives.
+//! `plan` holds the files against a stored position, `replay` reads journaled steps again, `reader` drives, `gauges`
+//! shows people where it stands.
 
 mod arena;
 mod cursor;
 mod decode;
 mod discover;
 mod frame;
+mod gauges;
 mod identity;
 mod live;
 mod plan;

@@ -6,11 +6,12 @@
 //! asks whether the log before it is still the same; `native` takes messages from the client, `source` copies them
 //! into batches, `replay` reads journaled steps again, `reading` is what goes on then: by `live` for assigned
 //! partitions, with `watch` looking for new ones, and by `member` in a group, with `begin` saying where partitions
-//! begin. `reader` opens and drives.
+//! begin. `reader` opens and drives, `gauges` shows people where it stands.
 
 mod ask;
 mod begin;
 mod epochs;
+mod gauges;
 mod live;
 mod member;
 mod native;

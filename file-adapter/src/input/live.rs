@@ -21,6 +21,7 @@ use super::cursor::{Applied, Cursor, Until};
 use super::decode::Source;
 use super::discover::Patterns;
 use super::frame::Rules;
+use super::gauges::Gauges;
 use super::identity::{Fingerprint, Tail};
 use super::plan::{Change, Plan, Planned, accept, refuse};
 use super::position::{Begun, Mark, Range, printable, ranges_to_msgpack};
@@ -57,6 +58,7 @@ pub(super) struct Shared {
     pub(super) patterns: Arc<Patterns>,
     pub(super) follow: bool,
     pub(super) timing: Timing,
+    pub(super) gauges: Arc<Gauges>,
 }
 
 impl Shared {
@@ -155,6 +157,7 @@ impl Live {
             ended: false,
         };
         live.shared.report(plan.applied);
+        live.shared.gauges.clear();
         for planned in plan.files {
             live.track(planned);
         }
@@ -170,6 +173,7 @@ impl Live {
         let id = FileId(self.tracked);
         self.tracked += 1;
         let Planned { name, found, mark, head } = planned;
+        self.shared.gauges.track(id, &name, &found.path, mark.as_ref());
         let identity = Identity { name, path: found.path, inode: found.inode, head };
         if let Some(mark) = mark {
             let tail = Tail::stored(mark.offset, mark.tail);
@@ -455,6 +459,9 @@ impl Live {
             }
             if item.end.is_some() {
                 self.files.remove(&item.file);
+                self.shared.gauges.forget(item.file);
+            } else if let Some((position, compressed)) = self.progress.reached(item.file) {
+                self.shared.gauges.reach(item.file, position, compressed);
             }
             batches.extend(item.batch);
         }

@@ -111,6 +111,11 @@ impl Progress {
         }
     }
 
+    /// How far the file was handed over, and whether it is compressed.
+    pub(super) fn reached(&self, file: FileId) -> Option<(u64, bool)> {
+        self.begun.get(&file).map(|place| (place.tail.end(), place.member.is_some()))
+    }
+
     /// The files in which going on from here is not free.
     pub(super) fn midway(&self) -> BTreeSet<FileId> {
         let begun = self.begun.iter();

@@ -9,16 +9,18 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 
 use lockgate_core::{
-    EndpointError, FaultTolerance, InputConsumer, InputReader, InputReaderCommand, size,
+    EndpointError, FaultTolerance, InputConsumer, InputReader, InputReaderCommand, InputWatch, size,
 };
 use serde_json::Value as JsonValue;
 
 use super::arena::Pool;
 use super::discover::Patterns;
 use super::frame::Rules;
+use super::gauges::Gauges;
 use super::live::{Live, Shared, Timing};
 use super::plan::{Plan, make_plan};
 use super::position::{Seek, ranges_from_msgpack};
+use super::queue::FileId;
 use super::replay::Replayer;
 use super::start::skip_to_end;
 use crate::config::{FileInputConfig, StartAt};
@@ -43,6 +45,7 @@ pub(super) struct FileReader {
     stop: Arc<AtomicBool>,
     closed: Arc<AtomicBool>,
     start: Option<JsonValue>,
+    watch: Arc<Gauges>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -69,8 +72,12 @@ impl FileReader {
         let pool = Pool::new(BLOCK_BYTES, blocks.saturating_add(2));
         let (wakes, commands) = channel();
         let stop = Arc::new(AtomicBool::new(false));
-        let shared =
-            Shared { rules, level, consumer, pool, patterns, follow: config.follow, timing };
+        let (follow, gauges) = (config.follow, Arc::<Gauges>::default());
+        for (place, file) in plan.files.iter().enumerate() {
+            gauges.track(FileId(place as u64), &file.name, &file.found.path, file.mark.as_ref());
+        }
+        let watch = gauges.clone();
+        let shared = Shared { rules, level, consumer, pool, patterns, follow, timing, gauges };
         let thread = Thread { shared, commands, wakes: wakes.clone(), stop: stop.clone(), plan };
         let closed = Arc::new(AtomicBool::new(false));
         let mark = Closing(closed.clone());
@@ -82,7 +89,7 @@ impl FileReader {
             what: "starting a thread for a file input".into(),
             source: error.into(),
         })?);
-        Ok(Self { wakes, stop, closed, start, thread })
+        Ok(Self { wakes, stop, closed, start, thread, watch })
     }
 }
 
@@ -120,6 +127,10 @@ impl InputReader for FileReader {
 
     fn start(&self) -> Option<JsonValue> {
         self.start.clone()
+    }
+
+    fn watch(&self) -> Option<Arc<dyn InputWatch>> {
+        Some(self.watch.clone())
     }
 }
 

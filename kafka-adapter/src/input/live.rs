@@ -74,7 +74,9 @@ impl<'a> Live<'a> {
                     self.listen()?;
                     self.take_in_changes()?;
                     self.reading.turn();
-                    if !self.reading.running || self.ended || !self.read()? {
+                    let more = self.reading.running && !self.ended && self.read()?;
+                    self.reading.show();
+                    if !more {
                         std::thread::park_timeout(NAP);
                     }
                 }

@@ -125,7 +125,9 @@ impl<'a> Member<'a> {
                     self.fulfil()?;
                     self.reading.turn();
                     self.reading.source.put_right()?;
-                    if !self.reading.running || !self.reading.read()? {
+                    let more = self.reading.running && self.reading.read()?;
+                    self.reading.show();
+                    if !more {
                         std::thread::park_timeout(NAP);
                     }
                 }

@@ -6,13 +6,14 @@
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use lockgate_core::{
-    EndpointError, FaultTolerance, InputConsumer, InputReader, InputReaderCommand as Command, size,
+    EndpointError, FaultTolerance, InputConsumer, InputReader, InputReaderCommand as Command,
+    InputWatch, size,
 };
 use serde_json::Value as JsonValue;
 
@@ -20,6 +21,7 @@ use super::KafkaInput;
 use super::ask::Questions;
 use super::begin::Beginning;
 use super::epochs::cuts;
+use super::gauges::Gauges;
 use super::live::Live;
 use super::member::Member;
 use super::plan::{Policies, taken_back};
@@ -58,6 +60,8 @@ pub(super) struct KafkaReader {
     stop: Arc<AtomicBool>,
     closed: Arc<AtomicBool>,
     start: JsonValue,
+    max_pending_records: Arc<AtomicU32>,
+    gauges: Arc<Gauges>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -66,13 +70,16 @@ pub(super) enum Order {
     Command(Command),
     /// A checkpoint with this position is durable.
     Checkpointed(JsonValue),
+    /// So many records of each partition may be pending.
+    Reload(NonZeroU32),
 }
 
 /// What a reader was opened with.
 pub(super) struct Shared {
     pub(super) level: FaultTolerance,
     pub(super) consumer: Arc<dyn InputConsumer>,
-    pub(super) max_pending_records: NonZeroU32,
+    max_pending_records: Arc<AtomicU32>,
+    pub(super) gauges: Arc<Gauges>,
     pub(super) stop: Arc<AtomicBool>,
     /// Where partitions end, if they do.
     pub(super) ends: Option<BTreeMap<Name, u64>>,
@@ -80,6 +87,12 @@ pub(super) struct Shared {
     pub(super) policies: Policies,
     /// Whether offsets are committed for tools to see, though no group is joined.
     pub(super) has_offsets_group: bool,
+}
+
+impl Shared {
+    pub(super) fn max_pending_records(&self) -> NonZeroU32 {
+        NonZeroU32::new(self.max_pending_records.load(Ordering::Acquire)).unwrap_or(NonZeroU32::MIN)
+    }
 }
 
 /// What a reader's thread does.
@@ -140,6 +153,16 @@ impl Opening<'_> {
         }
         let cuts = cuts(&mut source, &start.seek, timing.connect)?;
         let taken_back = taken_back(&mut start.seek, &cuts, Policies::of(config))?;
+        let gauges = Arc::new(source.gauges());
+        for (index, part) in source.parts.iter().enumerate() {
+            let at = start.seek.offset(part.topic(), part.number()).unwrap_or(part.position);
+            gauges.reach(
+                index,
+                &part.partition,
+                at,
+                start.ends.as_ref().and_then(|ends| ends.get(&part.name()).copied()),
+            );
+        }
         for (policy, text) in start.applied.into_iter().chain(taken_back) {
             consumer.policy_applied(policy, text);
         }
@@ -152,9 +175,10 @@ impl Opening<'_> {
             known: start.seek.iter().map(|(topic, number, _)| (topic.to_owned(), number)).collect(),
             every: timing.refresh,
             waker: waker.clone(),
+            gauges: gauges.clone(),
         };
         let watch = config.stop_at.is_none().then(|| Watch::start(looks)).transpose()?;
-        let shared = shared(config, level, consumer, start.ends, watch);
+        let shared = shared(config, level, consumer, start.ends, watch, gauges);
         spawn(shared, source, waker, start.seek.to_json(), Task::Assigned(start.seek))
     }
 
@@ -195,7 +219,8 @@ impl Opening<'_> {
         }
         let beginning = Box::new(Beginning { config: config.clone(), asking, brokers });
         let task = Task::Member { group: group.id.clone(), beginning, commits };
-        let shared = shared(config, level, consumer, None, None);
+        let gauges = Arc::new(source.gauges());
+        let shared = shared(config, level, consumer, None, None, gauges);
         spawn(shared, source, waker, GroupSeek::new(&group.id, 0).to_json(), task)
     }
 }
@@ -213,11 +238,13 @@ fn shared(
     consumer: Arc<dyn InputConsumer>,
     ends: Option<BTreeMap<Name, u64>>,
     watch: Option<Watch>,
+    gauges: Arc<Gauges>,
 ) -> Shared {
     Shared {
         level,
         consumer,
-        max_pending_records: config.max_pending_records,
+        max_pending_records: Arc::new(config.max_pending_records.get().into()),
+        gauges,
         stop: Arc::new(AtomicBool::new(false)),
         ends,
         watch,
@@ -235,6 +262,7 @@ fn spawn(
 ) -> Result<KafkaReader, EndpointError> {
     let (orders, received) = channel();
     let (stop, closed) = (shared.stop.clone(), Arc::new(AtomicBool::new(false)));
+    let (max_pending_records, gauges) = (shared.max_pending_records.clone(), shared.gauges.clone());
     let (mark, thread_waker) = (Closing(closed.clone()), waker.clone());
     let spawned = std::thread::Builder::new().name("kafka-input".into()).spawn(move || {
         thread_waker.wakes_this_thread();
@@ -249,7 +277,7 @@ fn spawn(
         what: "starting a thread for a Kafka input".into(),
         source: error.into(),
     })?);
-    Ok(KafkaReader { orders, waker, stop, closed, start, thread })
+    Ok(KafkaReader { orders, waker, stop, closed, start, max_pending_records, gauges, thread })
 }
 
 /// Marks the reader as closed when its thread has nothing more to say, however that came.
@@ -274,6 +302,16 @@ impl InputReader for KafkaReader {
     fn checkpointed(&self, seek: &JsonValue) {
         let _ = self.orders.send(Order::Checkpointed(seek.clone()));
         self.waker.wake();
+    }
+
+    fn reload(&self, max_pending_records: NonZeroU32) {
+        self.max_pending_records.store(max_pending_records.get(), Ordering::Release);
+        let _ = self.orders.send(Order::Reload(max_pending_records));
+        self.waker.wake();
+    }
+
+    fn watch(&self) -> Option<Arc<dyn InputWatch>> {
+        Some(self.gauges.clone())
     }
 
     fn is_closed(&self) -> bool {
@@ -303,8 +341,8 @@ fn next_command(orders: &Receiver<Order>) -> Option<Command> {
     loop {
         match orders.try_recv() {
             Ok(Order::Command(command)) => return Some(command),
-            // Of what was read in an earlier run.
-            Ok(Order::Checkpointed(_)) => {}
+            // Of what was read in an earlier run; and what is looked up when reading begins.
+            Ok(Order::Checkpointed(_) | Order::Reload(_)) => {}
             Err(TryRecvError::Disconnected) => return None,
             Err(TryRecvError::Empty) => std::thread::park(),
         }

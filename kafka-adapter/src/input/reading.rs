@@ -33,6 +33,8 @@ pub(super) struct Reading<'a> {
     ends: Vec<Option<u64>>,
     /// The partitions that may stand elsewhere than when [`moved`](Self::moved) was last asked.
     moved: BTreeSet<usize>,
+    /// Those that people who watch do not see where they stand.
+    unseen: BTreeSet<usize>,
     /// The partition that is looked at first next time.
     first: usize,
     /// Whether records are to be read.
@@ -66,12 +68,13 @@ impl<'a> Reading<'a> {
         Self {
             shared,
             source,
-            contexts: PartitionContexts::new(shared.max_pending_records),
+            contexts: PartitionContexts::new(shared.max_pending_records()),
             queue: Queue::default(),
             next: Vec::new(),
             epochs: Vec::new(),
             ends: Vec::new(),
             moved: BTreeSet::new(),
+            unseen: BTreeSet::new(),
             first: 0,
             running: true,
         }
@@ -92,6 +95,9 @@ impl<'a> Reading<'a> {
                     let what = "a Kafka input that is running was sent Replay";
                     return Err(EndpointError::Bug(what.into()));
                 }
+                Ok(Order::Reload(max_pending_records)) => {
+                    self.contexts.request_reload(max_pending_records);
+                }
                 Ok(Order::Checkpointed(seek)) => return Ok(Next::Checkpointed(seek)),
                 Err(TryRecvError::Disconnected) => return Ok(Next::End),
                 Err(TryRecvError::Empty) => return Ok(Next::Work),
@@ -107,6 +113,7 @@ impl<'a> Reading<'a> {
         self.epochs.resize(parts, None);
         self.ends.resize(parts, None);
         self.moved.insert(index);
+        self.unseen.insert(index);
         (self.next[index], self.ends[index]) = (offset, end);
         self.epochs[index] = self.source.parts[index].epoch;
         self.contexts.assign([PartitionId(index as u32)]);
@@ -122,6 +129,8 @@ impl<'a> Reading<'a> {
         tickets.into_iter().for_each(|tickets| self.contexts.complete(tickets));
         self.contexts.revoke([partition], Duration::ZERO);
         self.source.parts[index].queue.clear();
+        self.unseen.remove(&index);
+        self.shared.gauges.forget(index);
         dropped
     }
 
@@ -178,6 +187,7 @@ impl<'a> Reading<'a> {
             // Also over what is no record.
             if part.position != before {
                 self.moved.insert(index);
+                self.unseen.insert(index);
             }
             if let Some(batch) = copied.batch {
                 let tickets = self.contexts.add(id, &copied.offsets);
@@ -214,6 +224,7 @@ impl<'a> Reading<'a> {
                 self.epochs[index] = last.leader_epoch.map(epoch);
             }
             self.moved.insert(index);
+            self.unseen.insert(index);
             Share { index, from, to, batches }
         });
         shares.collect()
@@ -222,6 +233,16 @@ impl<'a> Reading<'a> {
     /// The partitions that may stand elsewhere than when this was last asked; at first all of them.
     pub(super) fn moved(&mut self) -> BTreeSet<usize> {
         std::mem::take(&mut self.moved)
+    }
+
+    /// Lets people who watch see where the partitions stand.
+    pub(super) fn show(&mut self) {
+        for index in std::mem::take(&mut self.unseen) {
+            let part = &self.source.parts[index];
+            let is_through = self.queue.is_empty(index);
+            let position = if is_through { part.position } else { self.next[index] };
+            self.shared.gauges.reach(index, &part.partition, position, self.ends[index]);
+        }
     }
 
     /// Where the partition stands: behind markers that follow what was handed over.

@@ -15,6 +15,7 @@ use rdkafka::error::{KafkaError, KafkaResult, RDKafkaErrorCode as Code};
 use rdkafka::topic_partition_list::{Offset, TopicPartitionList, TopicPartitionListElem};
 
 use super::epochs::common_end;
+use super::gauges::Gauges;
 use super::native::{Arrival, Commits, PartitionQueue, set_epoch};
 use super::plan::cut;
 use super::position::Epoch;
@@ -212,6 +213,11 @@ impl Source {
         let (client, listened) = (Arc::new(client), Instant::now());
         let (parts, numbers) = (Vec::new(), BTreeMap::new());
         Self { parts, numbers, client, waker, speaks, listened, group: None }
+    }
+
+    /// What shows people where the partitions stand; none is shown yet.
+    pub(super) fn gauges(&self) -> Gauges {
+        Gauges::new(&self.client)
     }
 
     pub(super) fn client(&self) -> &Client {

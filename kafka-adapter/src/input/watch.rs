@@ -2,6 +2,7 @@
 //! asking may take long.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -9,6 +10,7 @@ use std::time::Duration;
 use lockgate_core::EndpointError;
 
 use super::ask::{Place, Questions};
+use super::gauges::Gauges;
 use super::topics::Topics;
 use crate::client::Name;
 use crate::client::{Client, Waker};
@@ -32,6 +34,7 @@ pub(super) struct Looks {
     pub(super) known: BTreeSet<Name>,
     pub(super) every: Duration,
     pub(super) waker: Waker,
+    pub(super) gauges: Arc<Gauges>,
 }
 
 /// What has changed.
@@ -85,6 +88,7 @@ impl Drop for Watch {
 impl Looks {
     fn run(mut self, report: &Sender<Found>, stopped: &Receiver<()>) {
         let mut misses = BTreeMap::new();
+        self.look_at_ends();
         while stopped.recv_timeout(self.every) == Err(RecvTimeoutError::Timeout) {
             match self.look(&mut misses) {
                 Ok(found) => found.into_iter().for_each(|found| {
@@ -98,6 +102,18 @@ impl Looks {
                 }),
                 Err(error) => tracing::debug!("looking for new partitions: {error}"),
             }
+            self.look_at_ends();
+        }
+    }
+
+    /// Where the logs end, also of what is not fetched at the moment.
+    fn look_at_ends(&self) {
+        let Self { client, brokers, .. } = self;
+        let questions = Questions { client, brokers, patience: PATIENCE };
+        let known: Vec<Name> = self.known.iter().cloned().collect();
+        match questions.offsets(&known, Place::End) {
+            Ok(ends) => self.gauges.ends(&ends),
+            Err(error) => tracing::debug!("looking where the logs end: {error}"),
         }
     }
 

@@ -207,6 +207,7 @@ impl Live {
             cursor.source_mut().set_path(path.to_owned());
         }
         let identity = file.identity.clone();
+        self.shared.gauges.moved(id, path);
         self.progress.identify(id, &identity);
         Ok(())
     }

@@ -72,6 +72,7 @@ impl Live {
             let identity = &mut file.identity;
             (identity.path, identity.inode) = (found.path.clone(), opened.inode);
             let identity = identity.clone();
+            self.shared.gauges.moved(id, &identity.path);
             self.progress.identify(id, &identity);
             return Ok(());
         }

@@ -1,0 +1,86 @@
+//! Where a reader stands in its partitions, for people who watch.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use lockgate_core::{InputWatch, Partition, PartitionStatus};
+
+use super::native::high_watermark;
+use crate::client::{Client, Name};
+
+/// The partitions that are read, by their places among those of the source.
+pub(super) struct Gauges {
+    client: Weak<Client>,
+    partitions: Mutex<BTreeMap<usize, Gauge>>,
+}
+
+struct Gauge {
+    partition: Arc<Partition>,
+    position: u64,
+    /// Where it is to be read to, or where the log ended when brokers were last asked.
+    end: Option<u64>,
+}
+
+impl Gauges {
+    pub(super) fn new(client: &Arc<Client>) -> Self {
+        Self { client: Arc::downgrade(client), partitions: Mutex::default() }
+    }
+
+    /// What lies before this position was handed over. `end` is where reading is to end, if it is.
+    pub(super) fn reach(
+        &self,
+        index: usize,
+        partition: &Arc<Partition>,
+        position: u64,
+        end: Option<u64>,
+    ) {
+        let mut partitions = self.partitions();
+        let gauge = partitions.entry(index).or_insert_with(|| Gauge {
+            partition: partition.clone(),
+            position,
+            end,
+        });
+        gauge.position = position;
+        gauge.end = end.or(gauge.end);
+    }
+
+    /// The logs ended there when brokers were asked.
+    pub(super) fn ends(&self, ends: &BTreeMap<Name, Option<u64>>) {
+        let mut name = Name::default();
+        for gauge in self.partitions().values_mut() {
+            name.0.clone_from(&gauge.partition.source);
+            name.1 = gauge.partition.number.unwrap_or_default();
+            gauge.end = ends.get(&name).copied().flatten().or(gauge.end);
+        }
+    }
+
+    /// The partition is given up.
+    pub(super) fn forget(&self, index: usize) {
+        self.partitions().remove(&index);
+    }
+
+    fn partitions(&self) -> MutexGuard<'_, BTreeMap<usize, Gauge>> {
+        self.partitions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl InputWatch for Gauges {
+    fn partitions(&self) -> Vec<PartitionStatus> {
+        let status = |gauge: &Gauge| PartitionStatus {
+            partition: gauge.partition.clone(),
+            position: gauge.position,
+            end: gauge.end,
+        };
+        let mut partitions: Vec<_> = self.partitions().values().map(status).collect();
+        // What the client has fetched tells where the log ended then; what is paused is not fetched.
+        if let Some(client) = self.client.upgrade() {
+            for status in &mut partitions {
+                let Partition { source, number } = &*status.partition;
+                let fetched = high_watermark(&client, source, number.unwrap_or_default());
+                status.end = status.end.max(fetched);
+            }
+        }
+        partitions.sort_by(|a, b| a.partition.cmp(&b.partition));
+        partitions
+    }
+}
