@@ -28,5 +28,8 @@ pub use sequence::{
     Action, Checkpoint, CheckpointStage, Event, Failure, JournalPart, JournaledStep, Notice,
     Outcome, PauseReason, Sequence, SequenceFault, SequenceInput, SequenceSettings,
 };
-pub use state::{Inspection, NamedPart, NamedStep, Owner, State, StateError, StoredCheckpoint};
+pub use state::{
+    ChangeClass, Inspection, NamedPart, NamedStep, Owner, Setting, State, StateError,
+    StoredCheckpoint,
+};
 pub use status::{InputStatus, OutputStatus, Phase, Status};

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::recorder::Recorder;
+use crate::state::Setting;
 use lockgate_core::{Circuit, FaultTolerance, InputEndpoint, Output, PassThrough, QueueLimits};
 
 /// A composed pipeline.
@@ -122,9 +123,9 @@ pub struct Settings {
     pub delivery: Delivery,
     /// Where checkpoints and the journal are; not used without a promise.
     pub state_dir: PathBuf,
-    /// The settings by which a replay would differ, as key path and value.
-    pub fingerprint: Vec<(String, String)>,
-    /// Whether to go on from the stored positions although the fingerprint differs.
+    /// What is compared with the last run's.
+    pub fingerprint: Vec<Setting>,
+    /// Whether to go on from the stored positions although a change of these resets them.
     pub accept_changes: bool,
     /// Time between checkpoints.
     pub checkpoint_interval: Duration,

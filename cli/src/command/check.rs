@@ -10,7 +10,7 @@ use super::print;
 use crate::compose::compose;
 use crate::exit::Failed;
 use crate::pipeline::{
-    self, Delivery, FileInput, InputFormat, InputKind, KafkaInput, KafkaOutput, Kept, Mode,
+    self, Delivery, FileInput, Input, InputFormat, InputKind, KafkaInput, KafkaOutput, Kept, Mode,
     OnRefused, OutputFormat, OutputKind, PartitionChoice, Pipeline, StartFrom, Topic, Topics,
 };
 
@@ -50,6 +50,7 @@ fn describe(pipeline: &Pipeline) -> String {
                     writeln!(text, "  input   {name}: what was recorded{of}\n            {path}");
             }
         }
+        when(&mut text, input, pipeline);
     }
     for output in &pipeline.outputs {
         let name = &output.name;
@@ -69,7 +70,24 @@ fn describe(pipeline: &Pipeline) -> String {
             OutputKind::Null => writeln!(text, "  output  {name}: counted and forgotten"),
         };
     }
+    if let Some(control) = &pipeline.control {
+        let token = if control.token.is_some() { "with a token" } else { "without a token" };
+        let tls = if control.tls.is_some() { ", over TLS" } else { "" };
+        let _ = writeln!(text, "  control {}, {token}{tls}", control.listen);
+    }
     text
+}
+
+/// After which inputs, and how fast.
+fn when(text: &mut String, input: &Input, pipeline: &Pipeline) {
+    let before: Vec<&str> =
+        input.start_after.iter().map(|place| pipeline.inputs[*place].name.as_str()).collect();
+    if !before.is_empty() {
+        let _ = writeln!(text, "            when these have ended: {}", before.join(", "));
+    }
+    if let Some(most) = input.max_records_per_second {
+        let _ = writeln!(text, "            at most {most} records per second");
+    }
 }
 
 fn file_input(text: &mut String, name: &str, file: &FileInput) {
@@ -210,6 +228,6 @@ outputs:
         "#);
         let debug = format!("{pipeline:?}");
         assert!(debug.contains("sasl.password") && !debug.contains("hunter2"), "{debug}");
-        assert!(!format!("{:?}", pipeline.fingerprint()).contains("hunter2"));
+        assert!(!format!("{:?}", pipeline.settings()).contains("hunter2"));
     }
 }
