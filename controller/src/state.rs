@@ -87,7 +87,7 @@ pub struct State {
     /// Of the database's file, to notice when it is taken away.
     inode: u64,
     /// The owner's settings and those of the last run.
-    settings: Comparison,
+    settings: Box<Comparison>,
     _lock: StateLock,
 }
 
@@ -133,10 +133,10 @@ impl State {
             outputs: owner.outputs.to_vec(),
             keeps_journal: owner.keeps_journal,
             inode: schema::inode(path)?,
-            settings: Comparison::default(),
+            settings: Box::default(),
             _lock: lock,
         };
-        state.settings = state.compare(owner, accept_changes)?;
+        state.settings = Box::new(state.compare(owner, accept_changes)?);
         if let Some(input) =
             state.journaled_inputs()?.into_iter().find(|name| !owner.inputs.contains(name))
             && owner.keeps_journal

@@ -192,6 +192,34 @@ mod tests {
     use super::*;
 
     #[test]
+    fn when_inputs_are_read_and_where_to_ask_is_described() {
+        let text = "
+name: x
+control: {listen: 'localhost:8080', tls: {certificate: c, key: k}}
+inputs:
+  new: {file: {paths: new.log, follow: true, start_after: [old, older]}}
+  old: {recording: {path: old.parquet, max_records_per_second: 500, start_after: older}}
+  older: {recording: {path: older.parquet}}
+outputs: {gone: {null: }}
+";
+        let pipeline = pipeline::parse(text, Path::new("p.yaml"), &|_| None).expect("valid");
+        insta::assert_snapshot!(describe(&pipeline), @"
+        x: exactly once, a checkpoint every 10s, state in .lockgate/x
+          input   new: lines of up to 1.00 MiB from files, followed
+                    new.log
+                    when these have ended: old, older
+          input   old: what was recorded
+                    old.parquet
+                    when these have ended: older
+                    at most 500 records per second
+          input   older: what was recorded
+                    older.parquet
+          output  gone: counted and forgotten
+          control 127.0.0.1:8080, without a token, over TLS
+        ");
+    }
+
+    #[test]
     fn kafka_is_described_without_a_broker_and_without_secrets() {
         let text = "
 name: x

@@ -360,10 +360,7 @@ impl Checker<'_> {
             max_records_per_second: raw.max_records_per_second().map(|count| count.0),
         };
         let mut checked: Vec<Input> = checked.into_iter().zip(&inputs.0).map(input).collect();
-        let order = self.order(inputs, &checked)?;
-        for (input, start_after) in checked.iter_mut().zip(order) {
-            input.start_after = start_after;
-        }
+        self.order(inputs, &mut checked)?;
         Ok(checked)
     }
 
@@ -615,6 +612,8 @@ mod tests {
 	"stall_timeout": "2h",
 	"on_stall": "stop",
 	"shutdown_timeout": "0s",
+	"control": { "listen": "[::1]:8080", "tls": { "certificate": "tls/c.pem", "key": "/tls/k.pem" } },
+	"log": { "level": "warn", "targets": { "lockgate::compose": "trace" }, "format": "json" },
 	"inputs": {
 		"zebra": { "file": {
 			"paths": ["in/\u00e9*.log", "/abs/old.log.gz"],
@@ -624,7 +623,9 @@ mod tests {
 			"follow": true,
 			"start_at": "end",
 			"max_queued_records": 10,
-			"max_queued_bytes": 67108864
+			"max_queued_bytes": 67108864,
+			"start_after": "ant",
+			"max_records_per_second": 5
 		} },
 		"ant": { "file": { "paths": "x", "overlong": "skip" } }
 	},
@@ -663,8 +664,12 @@ mod tests {
                             max_queued_bytes: 67108864,
                         },
                     ),
-                    start_after: [],
-                    max_records_per_second: None,
+                    start_after: [
+                        1,
+                    ],
+                    max_records_per_second: Some(
+                        5,
+                    ),
                 },
                 Input {
                     name: "ant",
@@ -727,11 +732,24 @@ mod tests {
             stall_timeout: 7200s,
             on_stall: Stop,
             shutdown_timeout: 0ns,
-            control: None,
+            control: Some(
+                Control {
+                    listen: [::1]:8080,
+                    token: None,
+                    tls: Some(
+                        Tls {
+                            certificate: "conf/tls/c.pem",
+                            key: "/tls/k.pem",
+                        },
+                    ),
+                },
+            ),
             log: Log {
-                level: Info,
-                targets: {},
-                format: Text,
+                level: Warn,
+                targets: {
+                    "lockgate::compose": Trace,
+                },
+                format: Json,
             },
             settings: [],
         }

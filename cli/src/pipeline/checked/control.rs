@@ -189,6 +189,29 @@ mod tests {
     }
 
     #[test]
+    fn a_token_is_read_without_what_surrounds_it_and_opens_the_address() {
+        let directory = tempfile::tempdir().expect("a directory for the test");
+        std::fs::write(directory.path().join("token"), "\n hunter2\r\n\n").expect("writes");
+        let control = |listen: &str, token_file: &str| {
+            let text = format!(
+                "name: x\ncontrol: {{listen: '{listen}'{token_file}}}\n\
+                 inputs: {{a: {{file: {{paths: i}}}}}}\noutputs: {{b: {{null: }}}}"
+            );
+            let path = directory.path().join("pipeline.yaml");
+            let pipeline = crate::pipeline::parse(&text, &path, &|_| None).expect("valid");
+            assert!(!format!("{pipeline:?}").contains("hunter2"));
+            pipeline.control.expect("is there")
+        };
+        for listen in ["0.0.0.0:1", "[::]:1", "10.0.0.1:1"] {
+            let control = control(listen, ", token_file: token");
+            assert_eq!(control.token.as_ref().map(Token::reveal), Some("hunter2"));
+        }
+        for listen in ["127.0.0.1:1", "127.255.0.1:1", "[::1]:0", "localhost:1"] {
+            assert!(control(listen, "").token.is_none());
+        }
+    }
+
+    #[test]
     fn targets() {
         let check = |name: &str, expected| assert_eq!(is_target(name), expected, "{name:?}");
         for name in ["lockgate", "a::b_2::C"] {

@@ -9,12 +9,12 @@ use super::super::raw::{Endpoints, OneOrMore, RawInput};
 use super::{Checker, Input, InputKind, Mode};
 
 impl Checker<'_> {
-    /// The places of the inputs that each input waits for, in the order in which they are named.
+    /// Fills in which inputs each of `inputs` waits for, in the order in which they are named.
     pub(super) fn order(
         &self,
         raw: &Endpoints<RawInput>,
-        inputs: &[Input],
-    ) -> Result<Vec<Vec<usize>>, Fault> {
+        inputs: &mut [Input],
+    ) -> Result<(), Fault> {
         let mut order = Vec::new();
         for (place, (name, raw)) in raw.0.iter().enumerate() {
             let after = match raw.start_after() {
@@ -35,7 +35,10 @@ impl Checker<'_> {
             let path = first.map_or_else(KeyPath::root, |(name, raw)| path_of(name, raw));
             return self.fault(&path, message);
         }
-        Ok(order)
+        for (input, start_after) in inputs.iter_mut().zip(order) {
+            input.start_after = start_after;
+        }
+        Ok(())
     }
 
     fn waits_for(
