@@ -97,9 +97,9 @@ pub(crate) struct Run {
     /// Where checkpoints and the journal are kept, in place of the pipeline's `state`.
     #[arg(long, value_name = "DIR")]
     pub(crate) state_dir: Option<PathBuf>,
-    /// Go on from the stored positions although the pipeline has changed since.
+    /// Go on from the stored positions although a change of the pipeline resets them.
     #[arg(long)]
-    pub(crate) accept_changes: bool,
+    pub(crate) accept: bool,
     /// Record what each input gives, step by step, into this directory.
     ///
     /// Each start adds a recording of each input, `INPUT-NUMBER.parquet`; they are read together.

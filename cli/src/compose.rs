@@ -120,7 +120,7 @@ fn settings(pipeline: &checked::Pipeline, accept_changes: bool) -> controller::S
             checked::Delivery::None => controller::Delivery::None,
         },
         state_dir: pipeline.state_dir.clone(),
-        fingerprint: pipeline.fingerprint().to_vec(),
+        fingerprint: pipeline.settings().iter().filter_map(compared).collect(),
         accept_changes,
         tuning: tuning(pipeline),
     }
@@ -140,6 +140,18 @@ fn tuning(pipeline: &checked::Pipeline) -> controller::Tuning {
         },
         shutdown_timeout: pipeline.shutdown_timeout,
     }
+}
+
+/// What the state directory is told of a setting, if anything.
+fn compared(setting: &checked::Setting) -> Option<controller::Setting> {
+    let class = match setting.rule.class {
+        checked::Class::Live => controller::ChangeClass::Live,
+        checked::Class::KeepsPosition => controller::ChangeClass::KeepsPosition,
+        checked::Class::KeepsPositionAfterStop => controller::ChangeClass::KeepsPositionAfterStop,
+        checked::Class::ResetsPosition => controller::ChangeClass::ResetsPosition,
+    };
+    let value = setting.stored()?.to_owned();
+    Some(controller::Setting { path: setting.path.to_string(), value, class })
 }
 
 fn unusable(kind: &str, name: &str, error: &EndpointError) -> Failed {

@@ -113,6 +113,7 @@ fn code_of(error: &Error) -> Code {
             StateError::Damaged { .. } => Code::Data,
             StateError::Format { .. }
             | StateError::Changed { .. }
+            | StateError::ChangedBeforeReplay { .. }
             | StateError::InputGone { .. } => Code::Configuration,
             StateError::Full { .. } | StateError::Storage { .. } => Code::Storage,
         },

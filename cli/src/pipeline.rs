@@ -10,16 +10,21 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
+mod change;
 mod checked;
 mod choice;
+mod class;
 mod decode;
 mod error;
 #[cfg(test)]
 mod error_texts;
 mod expand;
-mod fingerprint;
 mod node;
+mod options;
+#[cfg(test)]
+mod options_page;
 mod raw;
+mod settings;
 mod units;
 
 pub(crate) use checked::{
@@ -30,9 +35,11 @@ pub(crate) use choice::{
     Compression, Delivery, GroupProtocol, InputFormat, Kept, OnGone, OnStall, OutputFormat,
     Overlong, PartitionChoice, StartAt, StopAt, TimestampChoice,
 };
+pub(crate) use class::Class;
 pub(crate) use error::PipelineError;
 pub(crate) use expand::Environment;
 pub(crate) use raw::schema;
+pub(crate) use settings::Setting;
 
 use error::{Fault, KeyPath, Position};
 

@@ -527,7 +527,10 @@ fn open_state(
     };
     let state = State::open(&settings.state_dir, owner, settings.accept_changes)?;
     for change in state.accepted_changes() {
-        tracing::warn!("accepted change: {}", change.trim_start());
+        tracing::warn!("accepted change: {change}");
+    }
+    for change in state.noticed_changes() {
+        tracing::info!("changed since the last run: {change}");
     }
     let checkpoint = state.checkpoint()?;
     if let Some(checkpoint) = &checkpoint {

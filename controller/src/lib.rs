@@ -35,7 +35,10 @@ pub use sequence::{
     Action, Answer, Checkpoint, CheckpointStage, Event, Failure, JournalPart, JournaledStep,
     Notice, Outcome, PauseReason, Sequence, SequenceFault, SequenceInput, SequenceSettings, Ticket,
 };
-pub use state::{Inspection, NamedPart, NamedStep, Owner, State, StateError, StoredCheckpoint};
+pub use state::{
+    ChangeClass, Inspection, NamedPart, NamedStep, Owner, Setting, State, StateError,
+    StoredCheckpoint,
+};
 pub use status::{
     CheckpointStatus, CheckpointSummary, InputStatus, JournalStatus, OutputStatus, Phase, Status,
     StepDurations,

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use lockgate_core::{Circuit, FaultTolerance, InputEndpoint, Output, PassThrough};
 
 use crate::recorder::Recorder;
+use crate::state::Setting;
 use crate::tuning::{InputTuning, Tuning};
 
 /// A composed pipeline.
@@ -116,9 +117,9 @@ pub struct Settings {
     pub delivery: Delivery,
     /// Where checkpoints and the journal are; not used without a promise.
     pub state_dir: PathBuf,
-    /// The settings by which a replay would differ, as key path and value.
-    pub fingerprint: Vec<(String, String)>,
-    /// Whether to go on from the stored positions although the fingerprint differs.
+    /// What is compared with the last run's.
+    pub fingerprint: Vec<Setting>,
+    /// Whether to go on from the stored positions although a change of these resets them.
     pub accept_changes: bool,
     /// What may change while it runs.
     pub tuning: Tuning,

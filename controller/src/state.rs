@@ -9,6 +9,7 @@ mod paused;
 mod reader;
 mod rows;
 mod schema;
+mod settings;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -23,6 +24,8 @@ use crate::status::JournalStatus;
 pub use error::StateError;
 use reader::Reader;
 use rows::{encode_msgpack, journal_seal, seal};
+use settings::Comparison;
+pub use settings::{ChangeClass, Setting};
 
 const DATABASE: &str = "state.db";
 
@@ -85,9 +88,8 @@ pub struct State {
     keeps_journal: bool,
     /// Of the database's file, to notice when it is taken away.
     inode: u64,
-    /// The settings to be stored with the next checkpoint, where they are not those of the last.
-    new_settings: Option<String>,
-    changes: Vec<String>,
+    /// The owner's settings and those of the last run.
+    settings: Box<Comparison>,
     _lock: StateLock,
 }
 
@@ -100,8 +102,8 @@ pub struct Owner<'a> {
     pub inputs: &'a [String],
     /// The names of its outputs, in their order.
     pub outputs: &'a [String],
-    /// The settings by which a replay would differ, as key path and value.
-    pub settings: &'a [(String, String)],
+    /// Its other settings, without those that decide about nothing that is stored.
+    pub settings: &'a [Setting],
     /// Whether its steps are journaled.
     pub keeps_journal: bool,
 }
@@ -109,8 +111,8 @@ pub struct Owner<'a> {
 impl State {
     /// Opens the state directory at `path`, or creates it.
     ///
-    /// A directory of another owner, or of this one with other settings, is refused unless
-    /// `accept_changes`; what changed is stored together with the next checkpoint.
+    /// A directory of another owner, or of this one with settings that resetting changes were made to, is refused
+    /// unless `accept_changes`; what changed is stored together with the next checkpoint.
     ///
     /// # Errors
     /// See [`StateError`]; nothing is changed then.
@@ -133,11 +135,10 @@ impl State {
             outputs: owner.outputs.to_vec(),
             keeps_journal: owner.keeps_journal,
             inode: schema::inode(path)?,
-            changes: Vec::new(),
-            new_settings: None,
+            settings: Box::default(),
             _lock: lock,
         };
-        (state.new_settings, state.changes) = state.compare(owner, accept_changes)?;
+        state.settings = Box::new(state.compare(owner, accept_changes)?);
         if let Some(input) =
             state.journaled_inputs()?.into_iter().find(|name| !owner.inputs.contains(name))
             && owner.keeps_journal
@@ -168,14 +169,14 @@ impl State {
         })
     }
 
-    /// Whether a checkpoint has to be stored before anything is read: the first one, or one that makes
-    /// accepted changes last.
+    /// Whether a checkpoint has to be stored before anything is read: the first one, or one that makes changes
+    /// last.
     ///
     /// # Errors
     /// If the checkpoint is damaged.
     pub fn is_unsettled(&self) -> Result<bool, StateError> {
         let foreign_journal = !self.keeps_journal && !self.journaled_inputs()?.is_empty();
-        Ok(self.new_settings.is_some() || foreign_journal || self.checkpoint()?.is_none())
+        Ok(self.settings.is_urgent || foreign_journal || self.checkpoint()?.is_none())
     }
 
     /// The last checkpoint, `None` before the first.
@@ -277,14 +278,14 @@ impl State {
         schema::check_place(&self.path, self.inode)?;
         let (inputs, outputs) = (&self.inputs, &self.outputs);
         let last_journaled = if self.keeps_journal { checkpoint.step } else { i64::MAX as u64 };
-        let new_settings = &self.new_settings;
+        let settings = &self.settings.to_store;
         in_transaction(&self.path, &mut self.database, "storing a checkpoint", |transaction| {
             let step = checkpoint.step;
             let sql = "DELETE FROM journal WHERE step <= ?1";
             transaction.execute(sql, [last_journaled.cast_signed()])?;
-            if let Some(settings) = new_settings {
-                let sql = "INSERT OR REPLACE INTO meta (key, value) VALUES ('settings', ?1)";
-                transaction.execute(sql, [settings])?;
+            for (key, settings) in settings {
+                let sql = "INSERT OR REPLACE INTO meta (key, value) VALUES (?1, ?2)";
+                transaction.execute(sql, [*key, settings.as_str()])?;
             }
             transaction.execute("DELETE FROM checkpoint", [])?;
             transaction.execute("DELETE FROM position", [])?;
@@ -316,7 +317,8 @@ impl State {
             }
             Ok(())
         })?;
-        if std::mem::take(&mut self.new_settings).is_some() {
+        self.settings.is_urgent = false;
+        if !std::mem::take(&mut self.settings.to_store).is_empty() {
             // The first checkpoint must not depend on the write-ahead log being there.
             let sql = "PRAGMA wal_checkpoint(TRUNCATE)";
             let moved = self.database.query_row(sql, [], |_| Ok(()));
@@ -345,48 +347,15 @@ impl State {
         Reader { path: &self.path, database: &self.database }
     }
 
-    /// The accepted changes, one line each.
+    /// The changes of settings that had to be accepted, one line each.
     pub fn accepted_changes(&self) -> &[String] {
-        &self.changes
+        &self.settings.accepted
     }
 
-    /// Refuses another owner than the stored one; gives what is to be stored where there is a change, and
-    /// the changes.
-    fn compare(
-        &self,
-        owner: Owner<'_>,
-        accept_changes: bool,
-    ) -> Result<(Option<String>, Vec<String>), StateError> {
-        let mut now: BTreeMap<String, String> = owner.settings.iter().cloned().collect();
-        now.insert("name".into(), owner.pipeline.into());
-        // The order of the inputs is the order of their records in a step.
-        now.insert("inputs".into(), owner.inputs.join(", "));
-        now.insert("outputs".into(), owner.outputs.join(", "));
-        let Some(text) = self.reader().meta("settings")? else {
-            return Ok((Some(serde_json::json!(now).to_string()), Vec::new()));
-        };
-        let stored = serde_json::from_str(&text).map_err(|error| {
-            self.reader().damaged(format!("the stored settings cannot be read: {error}"))
-        })?;
-        let changes = changes(&stored, &now);
-        if !changes.is_empty() && !accept_changes {
-            return Err(StateError::Changed { path: self.path.clone(), changes });
-        }
-        let new_settings = (!changes.is_empty()).then(|| serde_json::json!(now).to_string());
-        Ok((new_settings, changes))
+    /// The changes of settings that need nobody's consent, one line each.
+    pub fn noticed_changes(&self) -> &[String] {
+        &self.settings.noticed
     }
-}
-
-/// One line per setting that is not as it was.
-fn changes(stored: &BTreeMap<String, String>, now: &BTreeMap<String, String>) -> Vec<String> {
-    let keys: std::collections::BTreeSet<_> = stored.keys().chain(now.keys()).collect();
-    let lines = keys.into_iter().filter_map(|key| match (stored.get(key), now.get(key)) {
-        (Some(old), Some(new)) if old != new => Some(format!("  {key}: was {old}, is {new}")),
-        (Some(old), None) => Some(format!("  {key}: was {old}, is not there any more")),
-        (None, Some(new)) => Some(format!("  {key}: was not there, is {new}")),
-        _ => None,
-    });
-    lines.collect()
 }
 
 fn in_transaction(

@@ -10,7 +10,7 @@ use super::print;
 use crate::compose::compose;
 use crate::exit::Failed;
 use crate::pipeline::{
-    self, Delivery, FileInput, InputFormat, InputKind, KafkaInput, KafkaOutput, Kept, Mode,
+    self, Delivery, FileInput, Input, InputFormat, InputKind, KafkaInput, KafkaOutput, Kept, Mode,
     OnRefused, OutputFormat, OutputKind, PartitionChoice, Pipeline, StartFrom, Topic, Topics,
 };
 
@@ -50,6 +50,7 @@ fn describe(pipeline: &Pipeline) -> String {
                     writeln!(text, "  input   {name}: what was recorded{of}\n            {path}");
             }
         }
+        when(&mut text, input, pipeline);
     }
     for output in &pipeline.outputs {
         let name = &output.name;
@@ -69,7 +70,24 @@ fn describe(pipeline: &Pipeline) -> String {
             OutputKind::Null => writeln!(text, "  output  {name}: counted and forgotten"),
         };
     }
+    if let Some(control) = &pipeline.control {
+        let token = if control.token.is_some() { "with a token" } else { "without a token" };
+        let tls = if control.tls.is_some() { ", over TLS" } else { "" };
+        let _ = writeln!(text, "  control {}, {token}{tls}", control.listen);
+    }
     text
+}
+
+/// After which inputs, and how fast.
+fn when(text: &mut String, input: &Input, pipeline: &Pipeline) {
+    let before: Vec<&str> =
+        input.start_after.iter().map(|place| pipeline.inputs[*place].name.as_str()).collect();
+    if !before.is_empty() {
+        let _ = writeln!(text, "            when these have ended: {}", before.join(", "));
+    }
+    if let Some(most) = input.max_records_per_second {
+        let _ = writeln!(text, "            at most {most} records per second");
+    }
 }
 
 fn file_input(text: &mut String, name: &str, file: &FileInput) {
@@ -174,6 +192,34 @@ mod tests {
     use super::*;
 
     #[test]
+    fn when_inputs_are_read_and_where_to_ask_is_described() {
+        let text = "
+name: x
+control: {listen: 'localhost:8080', tls: {certificate: c, key: k}}
+inputs:
+  new: {file: {paths: new.log, follow: true, start_after: [old, older]}}
+  old: {recording: {path: old.parquet, max_records_per_second: 500, start_after: older}}
+  older: {recording: {path: older.parquet}}
+outputs: {gone: {null: }}
+";
+        let pipeline = pipeline::parse(text, Path::new("p.yaml"), &|_| None).expect("valid");
+        insta::assert_snapshot!(describe(&pipeline), @"
+        x: exactly once, a checkpoint every 10s, state in .lockgate/x
+          input   new: lines of up to 1.00 MiB from files, followed
+                    new.log
+                    when these have ended: old, older
+          input   old: what was recorded
+                    old.parquet
+                    when these have ended: older
+                    at most 500 records per second
+          input   older: what was recorded
+                    older.parquet
+          output  gone: counted and forgotten
+          control 127.0.0.1:8080, without a token, over TLS
+        ");
+    }
+
+    #[test]
     fn kafka_is_described_without_a_broker_and_without_secrets() {
         let text = "
 name: x
@@ -210,6 +256,6 @@ outputs:
         "#);
         let debug = format!("{pipeline:?}");
         assert!(debug.contains("sasl.password") && !debug.contains("hunter2"), "{debug}");
-        assert!(!format!("{:?}", pipeline.fingerprint()).contains("hunter2"));
+        assert!(!format!("{:?}", pipeline.settings()).contains("hunter2"));
     }
 }

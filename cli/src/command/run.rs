@@ -36,7 +36,7 @@ pub(crate) fn run(args: &Run) -> Result<(), Failed> {
         pipeline.state_dir.clone_from(state_dir);
     }
     let open = || {
-        let mut composed = compose(&pipeline, args.accept_changes)?;
+        let mut composed = compose(&pipeline, args.accept)?;
         if let Some(directory) = &args.record {
             composed.recorder = Some(Box::new(DirectoryRecorder::new(directory, &pipeline)?));
         }

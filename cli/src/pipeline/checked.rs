@@ -9,15 +9,19 @@ use std::time::Duration;
 
 use super::choice::{Compression, Delivery, InputFormat, OnStall, OutputFormat, Overlong, StartAt};
 use super::error::{Fault, KeyPath};
-use super::fingerprint::fingerprint;
 use super::node::Node;
 use super::raw::{Endpoints, RawFileInput, RawFileOutput, RawInput, RawOutput, RawPipeline};
+use super::settings::{Setting, secrets, settings};
 use super::units::{ByteSize, Count, Span};
 
+mod control;
 mod kafka;
+mod order;
 mod properties;
 
+pub(crate) use control::{Control, Log};
 pub(crate) use kafka::{KafkaInput, KafkaOutput, Mode, OnRefused, StartFrom, Topic, Topics};
+pub(crate) use properties::Properties;
 
 /// What stands for the counter in the path of a segmented output.
 pub(crate) const SEGMENT: &str = "{segment}";
@@ -55,7 +59,12 @@ pub(crate) struct Pipeline {
     pub(crate) on_stall: OnStall,
     /// How long a stop waits; may be zero.
     pub(crate) shutdown_timeout: Duration,
-    fingerprint: Vec<(String, String)>,
+    /// Where it can be asked and steered while it runs.
+    pub(crate) control: Option<Control>,
+    /// What is logged.
+    #[allow(dead_code, reason = "for whoever sets up the log")]
+    pub(crate) log: Log,
+    settings: Vec<Setting>,
 }
 
 /// Where records come from.
@@ -65,6 +74,10 @@ pub(crate) struct Input {
     pub(crate) name: String,
     /// What it is.
     pub(crate) kind: InputKind,
+    /// The places of the inputs that have to end before this one is read; without cycles, and all of them do end.
+    pub(crate) start_after: Vec<usize>,
+    /// The most records that enter steps within a second; at least 1.
+    pub(crate) max_records_per_second: Option<u64>,
 }
 
 /// The kinds of inputs.
@@ -161,10 +174,9 @@ pub(crate) struct Segments {
 }
 
 impl Pipeline {
-    /// The settings that decide what comes out, as key paths and values in the order of the key
-    /// paths; two runs with equal lists may continue each other.
-    pub(crate) fn fingerprint(&self) -> &[(String, String)] {
-        &self.fingerprint
+    /// The options of the file, each value with its place, in the order of the places.
+    pub(crate) fn settings(&self) -> &[Setting] {
+        &self.settings
     }
 }
 
@@ -176,7 +188,7 @@ pub(crate) fn check(raw: RawPipeline, root: &Node, directory: &Path) -> Result<P
     let checker = Checker { root, directory };
     let top = KeyPath::root();
     checker.name(&top.key("name"), &raw.name)?;
-    let fingerprint = fingerprint(&raw);
+    let settings = settings(&raw, root);
     let checkpoint_interval =
         checker.not_zero(&top.key("checkpoint_interval"), raw.checkpoint_interval)?;
     let stall_timeout = checker.not_zero(&top.key("stall_timeout"), raw.stall_timeout)?;
@@ -186,10 +198,12 @@ pub(crate) fn check(raw: RawPipeline, root: &Node, directory: &Path) -> Result<P
         Some(state) => checker.path(&top.key("state"), state)?,
         None => directory.join(".lockgate").join(&raw.name),
     };
+    let control = raw.control.as_ref().map(|raw| checker.control(raw)).transpose()?;
+    let log = checker.log(&raw.log)?;
     let inputs = checker.inputs(&raw.inputs)?;
     let outputs = checker.outputs(&raw.outputs, raw.delivery)?;
     checker.distinct_files(&raw)?;
-    let pipeline = Pipeline {
+    let mut pipeline = Pipeline {
         name: raw.name,
         inputs,
         outputs,
@@ -202,10 +216,15 @@ pub(crate) fn check(raw: RawPipeline, root: &Node, directory: &Path) -> Result<P
         stall_timeout,
         on_stall: raw.on_stall,
         shutdown_timeout: raw.shutdown_timeout.0,
-        fingerprint,
+        control,
+        log,
+        settings,
     };
     checker.groups(&pipeline)?;
     checker.distinct_topics(&pipeline)?;
+    let secrets = secrets(&pipeline);
+    pipeline.settings.extend(secrets);
+    pipeline.settings.sort_by_cached_key(|setting| setting.path.to_string());
     Ok(pipeline)
 }
 
@@ -334,7 +353,15 @@ impl Checker<'_> {
                 max_queued_bytes: raw.max_queued_bytes.0,
             })),
         })?;
-        Ok(checked.into_iter().map(|(name, kind)| Input { name, kind }).collect())
+        let input = |((name, kind), (_, raw)): ((String, InputKind), &(String, RawInput))| Input {
+            name,
+            kind,
+            start_after: Vec::new(),
+            max_records_per_second: raw.max_records_per_second().map(|count| count.0),
+        };
+        let mut checked: Vec<Input> = checked.into_iter().zip(&inputs.0).map(input).collect();
+        self.order(inputs, &mut checked)?;
+        Ok(checked)
     }
 
     fn file_input(&self, path: &KeyPath, raw: &RawFileInput) -> Result<FileInput, Fault> {
@@ -514,7 +541,7 @@ mod tests {
         let mut pipeline = pipeline(
             "name: orders\ninputs: {a: {file: {paths: in.log}}}\noutputs: {b: {file: {path: o}}}",
         );
-        pipeline.fingerprint.clear();
+        pipeline.settings.clear();
         insta::assert_debug_snapshot!(pipeline, @r#"
         Pipeline {
             name: "orders",
@@ -535,6 +562,8 @@ mod tests {
                             max_queued_bytes: 16777216,
                         },
                     ),
+                    start_after: [],
+                    max_records_per_second: None,
                 },
             ],
             outputs: [
@@ -558,7 +587,13 @@ mod tests {
             stall_timeout: 60s,
             on_stall: Wait,
             shutdown_timeout: 30s,
-            fingerprint: [],
+            control: None,
+            log: Log {
+                level: Info,
+                targets: {},
+                format: Text,
+            },
+            settings: [],
         }
         "#);
     }
@@ -577,6 +612,8 @@ mod tests {
 	"stall_timeout": "2h",
 	"on_stall": "stop",
 	"shutdown_timeout": "0s",
+	"control": { "listen": "[::1]:8080", "tls": { "certificate": "tls/c.pem", "key": "/tls/k.pem" } },
+	"log": { "level": "warn", "targets": { "lockgate::compose": "trace" }, "format": "json" },
 	"inputs": {
 		"zebra": { "file": {
 			"paths": ["in/\u00e9*.log", "/abs/old.log.gz"],
@@ -586,7 +623,9 @@ mod tests {
 			"follow": true,
 			"start_at": "end",
 			"max_queued_records": 10,
-			"max_queued_bytes": 67108864
+			"max_queued_bytes": 67108864,
+			"start_after": "ant",
+			"max_records_per_second": 5
 		} },
 		"ant": { "file": { "paths": "x", "overlong": "skip" } }
 	},
@@ -603,7 +642,7 @@ mod tests {
 	}
 }"#,
         );
-        pipeline.fingerprint.clear();
+        pipeline.settings.clear();
         insta::assert_debug_snapshot!(pipeline, @r#"
         Pipeline {
             name: "a.b-c_D",
@@ -625,6 +664,12 @@ mod tests {
                             max_queued_bytes: 67108864,
                         },
                     ),
+                    start_after: [
+                        1,
+                    ],
+                    max_records_per_second: Some(
+                        5,
+                    ),
                 },
                 Input {
                     name: "ant",
@@ -642,6 +687,8 @@ mod tests {
                             max_queued_bytes: 16777216,
                         },
                     ),
+                    start_after: [],
+                    max_records_per_second: None,
                 },
             ],
             outputs: [
@@ -685,7 +732,26 @@ mod tests {
             stall_timeout: 7200s,
             on_stall: Stop,
             shutdown_timeout: 0ns,
-            fingerprint: [],
+            control: Some(
+                Control {
+                    listen: [::1]:8080,
+                    token: None,
+                    tls: Some(
+                        Tls {
+                            certificate: "conf/tls/c.pem",
+                            key: "/tls/k.pem",
+                        },
+                    ),
+                },
+            ),
+            log: Log {
+                level: Warn,
+                targets: {
+                    "lockgate::compose": Trace,
+                },
+                format: Json,
+            },
+            settings: [],
         }
         "#);
     }

@@ -164,3 +164,31 @@ pub(crate) enum Kept {
     /// It is left out.
     Dropped,
 }
+
+/// How much is logged: what this says, and whatever is more important.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum LogLevel {
+    /// What ended the run.
+    Error,
+    /// What may need someone.
+    Warn,
+    /// What happens once in a while.
+    #[default]
+    Info,
+    /// What happens often.
+    Debug,
+    /// Everything.
+    Trace,
+}
+
+/// How a line of the log is written.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum LogFormat {
+    /// For people.
+    #[default]
+    Text,
+    /// One JSON object per line.
+    Json,
+}

@@ -454,7 +454,7 @@ fn either(words: &[&str]) -> String {
 }
 
 /// The message for a name that is none of the known ones.
-fn unknown(noun: &str, given: &str, known: &[&str]) -> String {
+pub(crate) fn unknown(noun: &str, given: &str, known: &[&str]) -> String {
     let given_quoted = quoted(given);
     if known.is_empty() {
         return format!("unknown {noun} {given_quoted}; there are no {noun}s here");

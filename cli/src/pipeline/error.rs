@@ -60,6 +60,11 @@ impl KeyPath {
         &self.0
     }
 
+    /// The path of its first `depth` steps.
+    pub(crate) fn top(&self, depth: usize) -> Self {
+        Self(self.0.iter().take(depth).cloned().collect())
+    }
+
     /// Whether a value here may be a secret, however it is written: properties of a client library and what stands
     /// below them.
     pub(crate) fn may_be_secret(&self) -> bool {

@@ -45,18 +45,18 @@ fn error_with_outputs(outputs: &str) -> String {
 /// Story (L6): a misspelt key was ignored, and the pipeline ran with the default.
 #[test]
 fn unknown_keys() {
-    insta::assert_snapshot!(error_with("checkpoint_intervall: 1s"), @r#"pipeline.yaml:2:1: unknown key "checkpoint_intervall"; did you mean "checkpoint_interval"? known keys: name, inputs, outputs, delivery, state, checkpoint_interval, min_batch_records, max_buffering_delay, max_batch_records, stall_timeout, on_stall, shutdown_timeout"#);
-    insta::assert_snapshot!(error_with("checkpointInterval: 1s"), @r#"pipeline.yaml:2:1: unknown key "checkpointInterval"; did you mean "checkpoint_interval"? known keys: name, inputs, outputs, delivery, state, checkpoint_interval, min_batch_records, max_buffering_delay, max_batch_records, stall_timeout, on_stall, shutdown_timeout"#);
-    insta::assert_snapshot!(error_with("colour: red"), @r#"pipeline.yaml:2:1: unknown key "colour"; known keys: name, inputs, outputs, delivery, state, checkpoint_interval, min_batch_records, max_buffering_delay, max_batch_records, stall_timeout, on_stall, shutdown_timeout"#);
+    insta::assert_snapshot!(error_with("checkpoint_intervall: 1s"), @r#"pipeline.yaml:2:1: unknown key "checkpoint_intervall"; did you mean "checkpoint_interval"? known keys: name, inputs, outputs, delivery, state, checkpoint_interval, min_batch_records, max_buffering_delay, max_batch_records, stall_timeout, on_stall, shutdown_timeout, control, log"#);
+    insta::assert_snapshot!(error_with("checkpointInterval: 1s"), @r#"pipeline.yaml:2:1: unknown key "checkpointInterval"; did you mean "checkpoint_interval"? known keys: name, inputs, outputs, delivery, state, checkpoint_interval, min_batch_records, max_buffering_delay, max_batch_records, stall_timeout, on_stall, shutdown_timeout, control, log"#);
+    insta::assert_snapshot!(error_with("colour: red"), @r#"pipeline.yaml:2:1: unknown key "colour"; known keys: name, inputs, outputs, delivery, state, checkpoint_interval, min_batch_records, max_buffering_delay, max_batch_records, stall_timeout, on_stall, shutdown_timeout, control, log"#);
     insta::assert_snapshot!(error("name: x\ninputs:\n  orders:\n    fiel:\n      paths: i\n"), @r#"pipeline.yaml:4:5: inputs.orders: unknown kind "fiel"; did you mean "file"? known kinds: file, kafka, recording"#);
     insta::assert_snapshot!(error("name: x\ninputs:\n  orders:\n    kafak: {}\n"), @r#"pipeline.yaml:4:5: inputs.orders: unknown kind "kafak"; did you mean "kafka"? known kinds: file, kafka, recording"#);
-    insta::assert_snapshot!(error("name: x\ninputs:\n  orders:\n    file:\n      pathes: i\n"), @r#"pipeline.yaml:5:7: inputs.orders.file: unknown key "pathes"; did you mean "paths"? known keys: paths, format, max_record_bytes, overlong, follow, start_at, max_queued_records, max_queued_bytes"#);
-    insta::assert_snapshot!(error_with_input("{paths: i, folow: true}"), @r#"pipeline.yaml:4:22: inputs.a.file: unknown key "folow"; did you mean "follow"? known keys: paths, format, max_record_bytes, overlong, follow, start_at, max_queued_records, max_queued_bytes"#);
+    insta::assert_snapshot!(error("name: x\ninputs:\n  orders:\n    file:\n      pathes: i\n"), @r#"pipeline.yaml:5:7: inputs.orders.file: unknown key "pathes"; did you mean "paths"? known keys: paths, format, max_record_bytes, overlong, follow, start_at, max_queued_records, max_queued_bytes, start_after, max_records_per_second"#);
+    insta::assert_snapshot!(error_with_input("{paths: i, folow: true}"), @r#"pipeline.yaml:4:22: inputs.a.file: unknown key "folow"; did you mean "follow"? known keys: paths, format, max_record_bytes, overlong, follow, start_at, max_queued_records, max_queued_bytes, start_after, max_records_per_second"#);
     insta::assert_snapshot!(error_with_outputs("outputs:\n  b:\n    flie: {path: o}\n"), @r#"pipeline.yaml:5:5: outputs.b: unknown kind "flie"; did you mean "file"? known kinds: file, kafka, stdout, null"#);
     insta::assert_snapshot!(error_with_outputs("outputs:\n  b:\n    file: {path: o, compresion: gzip}\n"), @r#"pipeline.yaml:5:21: outputs.b.file: unknown key "compresion"; did you mean "compression"? known keys: path, format, segment_bytes, segment_records, compression"#);
     insta::assert_snapshot!(error_with_outputs("outputs:\n  b:\n    stdout: {formt: json}\n"), @r#"pipeline.yaml:5:14: outputs.b.stdout: unknown key "formt"; did you mean "format"? known keys: format"#);
     insta::assert_snapshot!(error_with_outputs("outputs:\n  b:\n    null:\n      path: o\n"), @r#"pipeline.yaml:6:7: outputs.b.null: unknown key "path"; there are no keys here"#);
-    insta::assert_snapshot!(error_with("\"a\\nb\\e[31m\": 1"), @r#"pipeline.yaml:2:1: unknown key "a\nb\u{1b}[31m"; known keys: name, inputs, outputs, delivery, state, checkpoint_interval, min_batch_records, max_buffering_delay, max_batch_records, stall_timeout, on_stall, shutdown_timeout"#);
+    insta::assert_snapshot!(error_with("\"a\\nb\\e[31m\": 1"), @r#"pipeline.yaml:2:1: unknown key "a\nb\u{1b}[31m"; known keys: name, inputs, outputs, delivery, state, checkpoint_interval, min_batch_records, max_buffering_delay, max_batch_records, stall_timeout, on_stall, shutdown_timeout, control, log"#);
 }
 
 #[test]
@@ -207,7 +207,7 @@ fn kafka_keys_and_words() {
     insta::assert_snapshot!(error_with_kafka_input("{}"), @r#"pipeline.yaml:5:5: inputs.a.kafka: missing key "brokers""#);
     insta::assert_snapshot!(error_with_kafka_input("{brokers: 'h:1'}"), @r#"pipeline.yaml:5:5: inputs.a.kafka: missing key "topic" (or "topics")"#);
     insta::assert_snapshot!(error_with_kafka_input("{topic: t}"), @r#"pipeline.yaml:5:5: inputs.a.kafka: missing key "brokers""#);
-    insta::assert_snapshot!(error_with_kafka_input("{brokers: 'h:1', topic: t, partitons: [1]}"), @r#"pipeline.yaml:5:39: inputs.a.kafka: unknown key "partitons"; did you mean "partitions"? known keys: brokers, topic, topics, start_from, stop_at, partitions, mode, group, group_protocol, group_instance_id, max_pending_records, max_queued_records, max_queued_bytes, on_expired, on_truncated, on_recreated, on_vanished, properties"#);
+    insta::assert_snapshot!(error_with_kafka_input("{brokers: 'h:1', topic: t, partitons: [1]}"), @r#"pipeline.yaml:5:39: inputs.a.kafka: unknown key "partitons"; did you mean "partitions"? known keys: brokers, topic, topics, start_from, stop_at, partitions, mode, group, group_protocol, group_instance_id, max_pending_records, max_queued_records, max_queued_bytes, start_after, max_records_per_second, on_expired, on_truncated, on_recreated, on_vanished, properties"#);
     insta::assert_snapshot!(error_with_kafka_input("{brokers: 'h:1', topic: t, topics: [u]}"), @r#"pipeline.yaml:5:39: inputs.a.kafka.topics: "topic" and "topics" exclude each other; name all of them in topics"#);
     insta::assert_snapshot!(error_with_kafka_input("{brokers: 'h:1', topics: []}"), @"pipeline.yaml:5:37: inputs.a.kafka.topics: at least one topic is needed");
     insta::assert_snapshot!(error_with_kafka_input("{brokers: [], topic: t}"), @"pipeline.yaml:5:22: inputs.a.kafka.brokers: at least one broker is needed");
@@ -308,6 +308,101 @@ fn kafka_properties() {
     insta::assert_snapshot!(error_with_kafka_input("{brokers: 'h:1', topic: t, properties: {isolation.level: {file: x}}}"), @r#"pipeline.yaml:5:69: inputs.a.kafka.properties."isolation.level": must be written here, not in a file"#);
 }
 
+/// The error of an otherwise valid file with this `control` on line 2; a file `token` holds `content`.
+fn error_with_control(control: &str, content: &str) -> String {
+    let directory = tempfile::tempdir().expect("a directory for the test");
+    std::fs::write(directory.path().join("token"), content).expect("writes");
+    let text = format!(
+        "name: x\ncontrol: {control}\ninputs: {{a: {{file: {{paths: i}}}}}}\noutputs: {{b: {{null: }}}}"
+    );
+    let path = directory.path().join("pipeline.yaml");
+    let error = match parse(&text, &path, &environment) {
+        Ok(pipeline) => panic!("accepted: {pipeline:?}"),
+        Err(error) => error.to_string(),
+    };
+    error.replace(&directory.path().display().to_string(), "DIR")
+}
+
+#[test]
+fn control() {
+    let error = |control: &str| error_with_control(control, "");
+    insta::assert_snapshot!(error("{}"), @r#"DIR/pipeline.yaml:2:1: control: missing key "listen""#);
+    insta::assert_snapshot!(error("{listen: }"), @"DIR/pipeline.yaml:2:11: control.listen: expected a string, found nothing");
+    insta::assert_snapshot!(error("8080"), @"DIR/pipeline.yaml:2:10: control: expected a mapping, found the number 8080");
+    insta::assert_snapshot!(error("{listen: 8080}"), @"DIR/pipeline.yaml:2:19: control.listen: expected a string, found the number 8080; in quotes it is a string");
+    insta::assert_snapshot!(error("{listen: '8080'}"), @r#"DIR/pipeline.yaml:2:19: control.listen: expected HOST:PORT, such as 127.0.0.1:8080 or [::1]:8080, found the string "8080""#);
+    insta::assert_snapshot!(error("{listen: '::1:8080'}"), @r#"DIR/pipeline.yaml:2:19: control.listen: expected HOST:PORT, such as 127.0.0.1:8080 or [::1]:8080, found the string "::1:8080""#);
+    insta::assert_snapshot!(error("{listen: '127.0.0.1:65536'}"), @r#"DIR/pipeline.yaml:2:19: control.listen: expected HOST:PORT, such as 127.0.0.1:8080 or [::1]:8080, found the string "127.0.0.1:65536""#);
+    insta::assert_snapshot!(error("{listen: 'example.org:8080'}"), @r#"DIR/pipeline.yaml:2:19: control.listen: an IP address is needed before the port, or localhost, since another name may lead anywhere, found the string "example.org:8080""#);
+    insta::assert_snapshot!(error("{listen: '${SECRET}:8080'}"), @"DIR/pipeline.yaml:2:19: control.listen: an IP address is needed before the port, or localhost, since another name may lead anywhere, found the value of ${SECRET} (not shown, it may be a secret)");
+    insta::assert_snapshot!(error("{listen: '0.0.0.0:8080'}"), @"DIR/pipeline.yaml:2:19: control.listen: other machines reach this address, and whoever does could steer the pipeline: set token_file, or listen on 127.0.0.1");
+    insta::assert_snapshot!(error("{listen: '[::]:8080'}"), @"DIR/pipeline.yaml:2:19: control.listen: other machines reach this address, and whoever does could steer the pipeline: set token_file, or listen on 127.0.0.1");
+    insta::assert_snapshot!(error("{listen: '10.0.0.1:8080', tls: {certificate: c, key: k}}"), @"DIR/pipeline.yaml:2:19: control.listen: other machines reach this address, and whoever does could steer the pipeline: set token_file, or listen on 127.0.0.1");
+    insta::assert_snapshot!(error("{listen: 'localhost:8080', token: hunter2}"), @r#"DIR/pipeline.yaml:2:37: control: unknown key "token"; known keys: listen, token_file, tls"#);
+    insta::assert_snapshot!(error("{listen: 'localhost:8080', token_file: ''}"), @"DIR/pipeline.yaml:2:49: control.token_file: a path must not be empty");
+    insta::assert_snapshot!(error("{listen: 'localhost:8080', token_file: nowhere}"), @r#"DIR/pipeline.yaml:2:49: control.token_file: cannot read "DIR/nowhere": No such file or directory (os error 2)"#);
+    insta::assert_snapshot!(error("{listen: 'localhost:8080', token_file: '${SECRET}'}"), @"DIR/pipeline.yaml:2:49: control.token_file: cannot read the file: No such file or directory (os error 2)");
+    insta::assert_snapshot!(error("{listen: 'localhost:8080', token_file: token}"), @"DIR/pipeline.yaml:2:49: control.token_file: the file is empty; write a token into it that nobody can guess");
+    insta::assert_snapshot!(error("{listen: 'localhost:8080', tls: {certificate: c}}"), @r#"DIR/pipeline.yaml:2:37: control.tls: missing key "key""#);
+    insta::assert_snapshot!(error("{listen: 'localhost:8080', tls: {certificate: '', key: k}}"), @"DIR/pipeline.yaml:2:56: control.tls.certificate: a path must not be empty");
+    insta::assert_snapshot!(error("{listen: 'localhost:8080', tls: {cert: c, key: k}}"), @r#"DIR/pipeline.yaml:2:43: control.tls: unknown key "cert"; known keys: certificate, key"#);
+    for content in [" \n", "hunter2 hunter3", "hunter2\nhunter3", "h\u{fc}nter2", "hunter2\0"] {
+        let error = error_with_control("{listen: '0.0.0.0:1', token_file: token}", content);
+        assert!(error.starts_with("DIR/pipeline.yaml:2:44: control.token_file: "), "{error}");
+        assert!(!error.contains("nter"), "{error}");
+    }
+    let content = "hunter2 hunter3";
+    insta::assert_snapshot!(error_with_control("{listen: '0.0.0.0:1', token_file: token}", content), @"DIR/pipeline.yaml:2:44: control.token_file: a token is one word of letters, digits and punctuation of ASCII, for a request to carry it; the file holds something else");
+}
+
+#[test]
+fn log() {
+    insta::assert_snapshot!(error_with("log: debug"), @r#"pipeline.yaml:2:6: log: expected a mapping, found the string "debug""#);
+    insta::assert_snapshot!(error_with("log: {level: warning}"), @r#"pipeline.yaml:2:14: log.level: unknown value "warning"; known values: error, warn, info, debug, trace"#);
+    insta::assert_snapshot!(error_with("log: {format: jsno}"), @r#"pipeline.yaml:2:15: log.format: unknown value "jsno"; did you mean "json"? known values: text, json"#);
+    insta::assert_snapshot!(error_with("log: {levels: warn}"), @r#"pipeline.yaml:2:7: log: unknown key "levels"; did you mean "level"? known keys: level, targets, format"#);
+    insta::assert_snapshot!(error_with("log: {targets: [a]}"), @"pipeline.yaml:2:16: log.targets: expected a mapping, found a list");
+    insta::assert_snapshot!(error_with("log: {targets: {a: loud}}"), @r#"pipeline.yaml:2:20: log.targets.a: unknown value "loud"; known values: error, warn, info, debug, trace"#);
+    insta::assert_snapshot!(error_with("log:\n  targets:\n    a: warn\n    a:b: warn"), @r#"pipeline.yaml:5:5: log.targets."a:b": a target is the name of a part of the program: letters, digits and "_", with "::" between a part and what is below it"#);
+    insta::assert_snapshot!(error_with("log: {targets: {'': warn}}"), @r#"pipeline.yaml:2:17: log.targets."": a target is the name of a part of the program: letters, digits and "_", with "::" between a part and what is below it"#);
+    insta::assert_snapshot!(error_with("log: {targets: {a: '${SECRET}'}}"), @"pipeline.yaml:2:20: log.targets.a: expected error, warn, info, debug or trace, found the value of ${SECRET} (not shown, it may be a secret)");
+}
+
+/// The error of a file with these settings of three inputs on lines 3, 4 and 5, which are recordings.
+fn error_with_order(settings: [&str; 3]) -> String {
+    let [first, second, third] = settings;
+    error(&format!(
+        "name: x\ninputs:\n  orders: {{recording: {{path: a{first}}}}}\n  returns: {{recording: {{path: b{second}}}}}\n  \
+         refunds: {{recording: {{path: c{third}}}}}\noutputs: {{b: {{null: }}}}"
+    ))
+}
+
+#[test]
+fn the_order_of_inputs() {
+    insta::assert_snapshot!(error_with_order(["", ", start_after: ordres", ""]), @r#"pipeline.yaml:4:47: inputs.returns.recording.start_after[0]: unknown input "ordres"; did you mean "orders"? known inputs: orders, returns, refunds"#);
+    insta::assert_snapshot!(error_with_order(["", ", start_after: [orders, customers]", ""]), @r#"pipeline.yaml:4:56: inputs.returns.recording.start_after[1]: unknown input "customers"; known inputs: orders, returns, refunds"#);
+    insta::assert_snapshot!(error_with_order(["", ", start_after: ['${SECRET}']", ""]), @"pipeline.yaml:4:48: inputs.returns.recording.start_after[0]: unknown input, found the value of ${SECRET} (not shown, it may be a secret); known inputs: orders, returns, refunds");
+    insta::assert_snapshot!(error_with_order(["", ", start_after: []", ""]), @"pipeline.yaml:4:47: inputs.returns.recording.start_after: at least one input is needed; leave the key out to wait for none");
+    insta::assert_snapshot!(error_with_order(["", ", start_after: 5", ""]), @"pipeline.yaml:4:47: inputs.returns.recording.start_after: expected a string or a list of strings, found the number 5");
+    insta::assert_snapshot!(error_with_order(["", ", start_after: returns", ""]), @"pipeline.yaml:4:47: inputs.returns.recording.start_after[0]: an input cannot wait for itself");
+    insta::assert_snapshot!(error_with_order(["", ", start_after: [orders, orders]", ""]), @r#"pipeline.yaml:4:56: inputs.returns.recording.start_after[1]: "orders" is named twice"#);
+    insta::assert_snapshot!(error_with_order([", start_after: returns", ", start_after: orders", ""]), @"pipeline.yaml:3:46: inputs.orders.recording.start_after: these inputs wait for each other, so none of them would ever be read: orders after returns after orders");
+    insta::assert_snapshot!(error_with_order(["", ", start_after: refunds", ", start_after: [orders, returns]"]), @"pipeline.yaml:4:47: inputs.returns.recording.start_after: these inputs wait for each other, so none of them would ever be read: returns after refunds after returns");
+    insta::assert_snapshot!(error_with_order([", start_after: refunds", ", start_after: orders", ", start_after: returns"]), @"pipeline.yaml:3:46: inputs.orders.recording.start_after: these inputs wait for each other, so none of them would ever be read: orders after refunds after returns after orders");
+    let error_after = |kind: &str| {
+        error(&format!(
+            "name: x\ndelivery: at_least_once\ninputs:\n  a: {{{kind}}}\n  b: {{file: {{paths: i, start_after: a}}}}\n\
+             outputs: {{c: {{null: }}}}"
+        ))
+    };
+    insta::assert_snapshot!(error_after("file: {paths: j, follow: true}"), @r#"pipeline.yaml:5:37: inputs.b.file.start_after[0]: "a" never ends, since it has "follow: true", so this input would never be read"#);
+    insta::assert_snapshot!(error_after("kafka: {brokers: 'h:1', topic: t}"), @r#"pipeline.yaml:5:37: inputs.b.file.start_after[0]: "a" never ends, since it has no "stop_at: end", so this input would never be read"#);
+    insta::assert_snapshot!(error_after("kafka: {brokers: 'h:1', topic: t, mode: group, group: g}"), @r#"pipeline.yaml:5:37: inputs.b.file.start_after[0]: "a" never ends, since a member of a consumer group reads on, so this input would never be read"#);
+    insta::assert_snapshot!(error_with_kafka_input("{brokers: 'h:1', topic: t, start_after: b}"), @r#"pipeline.yaml:5:52: inputs.a.kafka.start_after[0]: unknown input "b"; did you mean "a"? known inputs: a"#);
+    insta::assert_snapshot!(error_with_input("{paths: i, max_records_per_second: 0}"), @"pipeline.yaml:4:46: inputs.a.file.max_records_per_second: expected a whole number of at least 1, found the number 0");
+    insta::assert_snapshot!(error_with_kafka_input("{brokers: 'h:1', topic: t, max_records_per_second: 1.5}"), @"pipeline.yaml:5:63: inputs.a.kafka.max_records_per_second: expected a whole number of at least 1, found the number 1.5");
+}
+
 #[test]
 fn yaml_that_is_refused() {
     insta::assert_snapshot!(error("name: x\nname: y\n"), @r#"pipeline.yaml:2:1: key "name" appears twice; first at line 1, column 1"#);
@@ -369,6 +464,8 @@ fn no_error_holds_the_value_of_a_variable() {
         "stall_timeout",
         "on_stall",
         "shutdown_timeout",
+        "control",
+        "log",
     ];
     let input_values = [
         "paths",
@@ -379,6 +476,8 @@ fn no_error_holds_the_value_of_a_variable() {
         "start_at",
         "max_queued_records",
         "max_queued_bytes",
+        "start_after",
+        "max_records_per_second",
     ];
     let kafka_input_values = [
         "brokers",
@@ -394,6 +493,8 @@ fn no_error_holds_the_value_of_a_variable() {
         "max_pending_records",
         "max_queued_records",
         "max_queued_bytes",
+        "start_after",
+        "max_records_per_second",
         "on_expired",
         "on_truncated",
         "on_recreated",
@@ -427,6 +528,11 @@ fn no_error_holds_the_value_of_a_variable() {
         "{'sasl.password': ['${SECRET}']}",
         "{'sasl.password': {'file': '${SECRET}'}}",
         "{'isolation.level': '${SECRET}'}",
+        "{'listen': '${SECRET}'}",
+        "{'listen': '0.0.0.0:1', 'token_file': '${SECRET}'}",
+        "{'listen': '127.0.0.1:1', 'tls': {'certificate': '${SECRET}', 'key': ['${SECRET}']}}",
+        "{'targets': {'a': '${SECRET}'}}",
+        "{'level': '${SECRET}'}",
     ] {
         let top = values.iter().map(|key| format!("{key}: {secret}"));
         let input = input_values.iter().map(|key| {
@@ -498,6 +604,11 @@ fn almost_a_pipeline() -> impl Strategy<Value = String> {
         "topic",
         "start_from",
         "properties",
+        "control",
+        "listen",
+        "log",
+        "targets",
+        "start_after",
         "null",
         "stdout",
         "x",

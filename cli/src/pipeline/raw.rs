@@ -16,14 +16,18 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Value, json};
 
 use super::choice::{Compression, Delivery, InputFormat, OnStall, OutputFormat, Overlong, StartAt};
+use super::options::mark;
 use super::units::{ByteSize, Count, OR_VARIABLE, Span};
 
+mod control;
 mod kafka;
 mod place;
 mod properties;
 
+pub(crate) use control::{RawControl, RawLog, RawTls};
 pub(crate) use kafka::{
-    ISOLATION_LEVEL, NamedBy, OnRefused, READ_COMMITTED, RawKafkaInput, RawKafkaOutput, RawTopic,
+    ISOLATION_LEVEL, LAG_GROUP, NamedBy, OnRefused, READ_COMMITTED, RawKafkaInput, RawKafkaOutput,
+    RawTopic,
 };
 pub(crate) use place::StartFrom;
 pub(crate) use properties::{Properties, Property};
@@ -75,6 +79,11 @@ pub(crate) struct RawPipeline {
     /// How long a stop waits for the last step and checkpoint.
     #[serde(default = "Span::seconds::<30>")]
     pub(crate) shutdown_timeout: Span,
+    /// Where a running pipeline can be asked and steered; when left out, nowhere.
+    pub(crate) control: Option<RawControl>,
+    /// What is logged, and how.
+    #[serde(default)]
+    pub(crate) log: RawLog,
 }
 
 /// An input: one key, its kind.
@@ -91,6 +100,35 @@ pub(crate) enum RawInput {
     Kafka(RawKafkaInput),
     /// Reads what was recorded of an input.
     Recording(RawRecordingInput),
+}
+
+impl RawInput {
+    /// The key of its kind.
+    pub(crate) fn kind(&self) -> &'static str {
+        match self {
+            Self::File(_) => "file",
+            Self::Kafka(_) => "kafka",
+            Self::Recording(_) => "recording",
+        }
+    }
+
+    /// What stands under `start_after`.
+    pub(crate) fn start_after(&self) -> Option<&OneOrMore> {
+        match self {
+            Self::File(file) => file.start_after.as_ref(),
+            Self::Kafka(kafka) => kafka.start_after.as_ref(),
+            Self::Recording(recording) => recording.start_after.as_ref(),
+        }
+    }
+
+    /// What stands under `max_records_per_second`.
+    pub(crate) fn max_records_per_second(&self) -> Option<Count> {
+        match self {
+            Self::File(file) => file.max_records_per_second,
+            Self::Kafka(kafka) => kafka.max_records_per_second,
+            Self::Recording(recording) => recording.max_records_per_second,
+        }
+    }
 }
 
 /// An output: one key, its kind.
@@ -139,6 +177,10 @@ pub(crate) struct RawFileInput {
     /// default.
     #[schemars(extend("default" = "16MiB"))]
     pub(crate) max_queued_bytes: Option<ByteSize>,
+    /// An input, or a list of them: this one is read when those have ended.
+    pub(crate) start_after: Option<OneOrMore>,
+    /// The most records of this input that enter steps within a second; when left out, any number.
+    pub(crate) max_records_per_second: Option<Count>,
 }
 
 /// Reads what was recorded of an input, with the positions and timestamps that it had.
@@ -156,6 +198,10 @@ pub(crate) struct RawRecordingInput {
     /// The most bytes of records that wait for a step. A single larger record waits alone.
     #[serde(default = "ByteSize::mebibytes::<16>")]
     pub(crate) max_queued_bytes: ByteSize,
+    /// An input, or a list of them: this one is read when those have ended.
+    pub(crate) start_after: Option<OneOrMore>,
+    /// The most records of this input that enter steps within a second; when left out, any number.
+    pub(crate) max_records_per_second: Option<Count>,
 }
 
 /// Writes one file, or a row of segments.
@@ -202,11 +248,13 @@ pub(crate) struct Endpoints<T>(pub(crate) Vec<(String, T)>);
 #[derive(Debug, Serialize)]
 pub(crate) struct OneOrMore(pub(crate) Vec<String>);
 
-/// The JSON Schema of [`RawPipeline`].
+/// The JSON Schema of [`RawPipeline`], with what a change of each option does.
 pub(crate) fn schema() -> serde_json::Value {
     let mut schema = schemars::schema_for!(RawPipeline);
     RecursiveTransform(or_variable).transform(&mut schema);
-    schema.to_value()
+    let mut schema = schema.to_value();
+    mark(&mut schema);
+    schema
 }
 
 /// Lets a variable stand where a word or a truth value is wanted.
@@ -351,6 +399,8 @@ mod tests {
                 "stall_timeout",
                 "on_stall",
                 "shutdown_timeout",
+                "control",
+                "log",
             ],
         );
         check(
@@ -364,6 +414,8 @@ mod tests {
                 "start_at",
                 "max_queued_records",
                 "max_queued_bytes",
+                "start_after",
+                "max_records_per_second",
             ],
         );
         check(
@@ -372,8 +424,18 @@ mod tests {
         );
         check(
             "/$defs/RecordingInput/properties",
-            &["path", "input", "max_queued_records", "max_queued_bytes"],
+            &[
+                "path",
+                "input",
+                "max_queued_records",
+                "max_queued_bytes",
+                "start_after",
+                "max_records_per_second",
+            ],
         );
+        check("/$defs/Control/properties", &["listen", "token_file", "tls"]);
+        check("/$defs/Tls/properties", &["certificate", "key"]);
+        check("/$defs/Log/properties", &["level", "targets", "format"]);
         check("/$defs/StdoutOutput/properties", &["format"]);
         check(
             "/$defs/KafkaInput/properties",
@@ -391,6 +453,8 @@ mod tests {
                 "max_pending_records",
                 "max_queued_records",
                 "max_queued_bytes",
+                "start_after",
+                "max_records_per_second",
                 "on_expired",
                 "on_truncated",
                 "on_recreated",

@@ -122,7 +122,7 @@ fn every_failure_has_its_code() {
     an unknown option: 
     no such state: lockgate: nowhere is not a state directory: it has no state.db
     no pipeline file: lockgate: nowhere.yaml: cannot read the pipeline file: No such file or directory (os error 2)
-    a wrong key: lockgate: pipeline.yaml:1:1: unknown key "nmae"; did you mean "name"? known keys: name, inputs, outputs, delivery, state, checkpoint_interval, min_batch_records, max_buffering_delay, max_batch_records, stall_timeout, on_stall, shutdown_timeout
+    a wrong key: lockgate: pipeline.yaml:1:1: unknown key "nmae"; did you mean "name"? known keys: name, inputs, outputs, delivery, state, checkpoint_interval, min_batch_records, max_buffering_delay, max_batch_records, stall_timeout, on_stall, shutdown_timeout, control, log
     no such input: lockgate: input a: cannot read DIR/none.log: there is no such file; check the path, or set `follow: true` to wait for it
     nothing matches: lockgate: input a: no file matches DIR/*.none: check the pattern, or set `follow: true` to wait for files
     damaged gzip: lockgate: input a: DIR/bad.gz: the file ends at byte 12, inside the gzip member that begins at byte 0; it is not complete

@@ -46,13 +46,70 @@ fn a_changed_pipeline_says_what_changed() {
     insta::assert_snapshot!(refused.stderr, @"
     lockgate: the pipeline is not the one that state directory DIR/.lockgate/copy belongs to:
       outputs.out.file.path: was out/all.log, is out/other.log
-    run the old pipeline to its end, give this one another --state-dir, or go on from the stored positions with --accept-changes
+    run the old pipeline to its end, give this one another --state-dir, or go on from the stored positions with --accept
     ");
     assert!(!site.path("out/other.log").exists());
-    // What only tunes may change.
-    site.write("pipeline.yaml", format!("checkpoint_interval: 3s\nmax_batch_records: 7\n{COPY}"));
-    site.run();
+    // What keeps positions may change, and is said once.
+    let changed = format!("checkpoint_interval: 3s\nmax_batch_records: 7\n{COPY}");
+    site.write("pipeline.yaml", changed.replace("in.log", "in.log, overlong: skip"));
+    let said = |stderr: &str| {
+        let changes =
+            stderr.lines().filter_map(|line| line.split_once("changed since the last run: "));
+        changes.map(|(_, change)| change.to_owned()).collect::<Vec<_>>()
+    };
+    let expected = [
+        "checkpoint_interval: was 10s, is 3s",
+        "inputs.all.file.overlong: was truncate, is skip",
+        "max_batch_records: was not there, is 7",
+    ];
+    assert_eq!(said(&site.run().stderr), expected);
+    assert!(said(&site.run().stderr).is_empty());
     assert_eq!(site.read("out/all.log"), b"one\n");
+}
+
+/// A replay once cut records in another way than the run that was killed, and stopped for good.
+#[test]
+fn what_a_crash_left_is_run_again_as_it_was() {
+    let pipeline = format!("checkpoint_interval: 1h\n{COPY}");
+    let site = Site::new(&pipeline);
+    site.write("in.log", data::lines("x", 100 << 20, 1));
+    let mut running = site.start();
+    assert!(running.until(|| site.size("out") > 10_000_000), "{}", running.stderr());
+    assert!(running.kill());
+    site.write("pipeline.yaml", pipeline.replace("in.log", "in.log, overlong: skip"));
+    let refused = site.lockgate(&["run", "pipeline.yaml"]);
+    assert_eq!(refused.code, 78, "{}", refused.stderr);
+    insta::assert_snapshot!(refused.stderr, @"
+    lockgate: state directory DIR/.lockgate/copy has steps that have to be run again as they were, and these settings changed meanwhile:
+      inputs.all.file.overlong: was truncate, is skip
+    start once with the old settings and stop it in order, after which the change needs no consent; or go on from the stored positions with --accept
+    ");
+    // As it says.
+    site.write("pipeline.yaml", &pipeline);
+    site.run();
+    site.write("pipeline.yaml", pipeline.replace("in.log", "in.log, overlong: skip"));
+    site.run();
+    assert!(site.read("out/all.log") == site.read("in.log"), "the output differs");
+}
+
+/// A token once stood in the state directory, where everybody could read it.
+#[test]
+fn a_token_appears_nowhere() {
+    const CANARY: &str = "canary-7f3a9";
+    let site = Site::new(&format!("control: {{listen: '127.0.0.1:0', token_file: token}}\n{COPY}"));
+    site.write("token", format!("{CANARY}\n"));
+    site.write("in.log", "one\n");
+    for command in ["check", "run"] {
+        let mut command = site.command(&[command, "pipeline.yaml"]);
+        let output = command.env("LOCKGATE_LOG", "trace").output().unwrap();
+        assert_eq!(output.status.code(), Some(0));
+        let said = [output.stdout, output.stderr].concat();
+        assert!(!String::from_utf8_lossy(&said).contains(CANARY));
+    }
+    for entry in fs::read_dir(site.path(".lockgate/copy")).unwrap() {
+        let content = fs::read(entry.unwrap().path()).unwrap();
+        assert!(!content.windows(CANARY.len()).any(|part| part == CANARY.as_bytes()));
+    }
 }
 
 /// The output must be what the checkpoint says, or nothing is touched.
@@ -186,7 +243,7 @@ fn accepted_changes_are_said() {
     site.write("in.log", "one\n");
     site.run();
     site.write("pipeline.yaml", COPY.replace("all: {file", "renamed: {file"));
-    let ended = site.lockgate(&["run", "pipeline.yaml", "--accept-changes"]);
+    let ended = site.lockgate(&["run", "pipeline.yaml", "--accept"]);
     assert_eq!(ended.code, 0, "{}", ended.stderr);
     for said in
         ["accepted change: inputs: was all, is renamed", "input renamed is new", "input all is not"]

@@ -48,10 +48,24 @@ pub enum StateError {
     #[error(
         "the pipeline is not the one that state directory {path} belongs to:\n{}\n\
          run the old pipeline to its end, give this one another --state-dir, or go on from the stored \
-         positions with --accept-changes",
+         positions with --accept",
         changes.join("\n")
     )]
     Changed {
+        /// The directory.
+        path: PathBuf,
+        /// One line per difference.
+        changes: Vec<String>,
+    },
+    /// Journaled steps would not be what they were.
+    #[error(
+        "state directory {path} has steps that have to be run again as they were, and these settings changed \
+         meanwhile:\n{}\n\
+         start once with the old settings and stop it in order, after which the change needs no consent; or go \
+         on from the stored positions with --accept",
+        changes.join("\n")
+    )]
+    ChangedBeforeReplay {
         /// The directory.
         path: PathBuf,
         /// One line per difference.

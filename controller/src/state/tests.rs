@@ -11,14 +11,18 @@ fn names(names: &[&str]) -> Vec<String> {
 }
 
 fn open_as(dir: &Path, paths: &str, accept: bool) -> Result<State, StateError> {
-    let settings = [("inputs.orders.file.paths".to_string(), paths.to_string())];
+    let settings = [setting("inputs.orders.file.paths", paths, ChangeClass::ResetsPosition)];
     open_with(dir, &["orders", "returns"], &settings, accept)
+}
+
+fn setting(path: &str, value: &str, class: ChangeClass) -> Setting {
+    Setting { path: path.into(), value: value.into(), class }
 }
 
 fn open_with(
     dir: &Path,
     inputs: &[&str],
-    settings: &[(String, String)],
+    settings: &[Setting],
     accept: bool,
 ) -> Result<State, StateError> {
     let (inputs, outputs) = (&names(inputs)[..], &names(&["copy"])[..]);
@@ -170,7 +174,7 @@ fn changed_settings_are_shown_and_refused() {
     insta::assert_snapshot!(refused.replace(&dir.path().display().to_string(), "DIR"), @"
     the pipeline is not the one that state directory DIR belongs to:
       inputs.orders.file.paths: was in/*.log, is in/*.gz
-    run the old pipeline to its end, give this one another --state-dir, or go on from the stored positions with --accept-changes
+    run the old pipeline to its end, give this one another --state-dir, or go on from the stored positions with --accept
     ");
     drop(open(dir.path()));
     // Accepted changes last from the next checkpoint on.
@@ -181,6 +185,112 @@ fn changed_settings_are_shown_and_refused() {
     accepted.store(&checkpoint(0), 6).unwrap();
     drop(accepted);
     assert!(!open_as(dir.path(), "in/*.gz", false).unwrap().is_unsettled().unwrap());
+}
+
+fn open_set(dir: &Path, settings: &[Setting], accept: bool) -> Result<State, StateError> {
+    open_with(dir, &["orders", "returns"], settings, accept)
+}
+
+#[test]
+fn changes_that_keep_positions_are_noticed_once() {
+    let dir = TempDir::new().unwrap();
+    let settings = |interval: &str, brokers: &str| {
+        [
+            setting("checkpoint_interval", interval, ChangeClass::Live),
+            setting("brokers", brokers, ChangeClass::KeepsPosition),
+        ]
+    };
+    open_set(dir.path(), &settings("10s", "h:1"), false).unwrap().store(&checkpoint(0), 5).unwrap();
+    assert!(!open_set(dir.path(), &settings("10s", "h:1"), false).unwrap().is_unsettled().unwrap());
+
+    let mut state = open_set(dir.path(), &settings("3s", "i:1")[..], false).unwrap();
+    let noticed = ["brokers: was h:1, is i:1", "checkpoint_interval: was 10s, is 3s"];
+    assert_eq!(state.noticed_changes(), noticed);
+    assert!(state.accepted_changes().is_empty());
+    assert!(state.is_unsettled().unwrap());
+    state.store(&checkpoint(0), 6).unwrap();
+    assert!(!state.is_unsettled().unwrap());
+    drop(state);
+
+    // One that is not there any more, and one that was not there.
+    let left =
+        [setting("follow", "true", ChangeClass::KeepsPosition), settings("3s", "i:1")[0].clone()];
+    let state = open_set(dir.path(), &left, false).unwrap();
+    let noticed = ["brokers: was i:1, is not there any more", "follow: was not there, is true"];
+    assert_eq!(state.noticed_changes(), noticed);
+}
+
+/// A replay once cut records in another way than the run that journaled them.
+#[test]
+fn what_a_replay_depends_on_changes_after_an_orderly_stop_only() {
+    let dir = TempDir::new().unwrap();
+    let open = |overlong: &str, accept| {
+        let class = ChangeClass::KeepsPositionAfterStop;
+        open_set(dir.path(), &[setting("inputs.orders.file.overlong", overlong, class)], accept)
+    };
+    let mut state = open("truncate", false).unwrap();
+    state.store(&checkpoint(0), 5).unwrap();
+    state.append(&[step(1, vec![part(1, 3)])]).unwrap();
+    drop(state);
+    let refused = open("skip", false).unwrap_err().to_string();
+    insta::assert_snapshot!(refused.replace(&dir.path().display().to_string(), "DIR"), @"
+    state directory DIR has steps that have to be run again as they were, and these settings changed meanwhile:
+      inputs.orders.file.overlong: was truncate, is skip
+    start once with the old settings and stop it in order, after which the change needs no consent; or go on from the stored positions with --accept
+    ");
+    let accepted = open("skip", true).unwrap();
+    assert_eq!(accepted.accepted_changes(), ["inputs.orders.file.overlong: was truncate, is skip"]);
+    drop(accepted);
+
+    // As an orderly stop leaves it.
+    let mut state = open("truncate", false).unwrap();
+    state.store(&checkpoint(1), 6).unwrap();
+    drop(state);
+    let mut state = open("skip", false).unwrap();
+    assert_eq!(state.noticed_changes(), ["inputs.orders.file.overlong: was truncate, is skip"]);
+    // It lasts before any step is journaled with it: a crash after that must not look like a change.
+    assert!(state.is_unsettled().unwrap());
+    state.store(&checkpoint(1), 7).unwrap();
+    state.append(&[step(2, vec![part(1, 3)])]).unwrap();
+    drop(state);
+    assert!(open("skip", false).unwrap().noticed_changes().is_empty());
+}
+
+/// What directories hold from before settings had classes: all that was compared then, under one key.
+#[test]
+fn settings_from_before_there_were_classes_are_no_reason_to_stop() {
+    let dir = TempDir::new().unwrap();
+    let paths = setting("paths", "in/*.log", ChangeClass::ResetsPosition);
+    let follow = |value: &str| setting("follow", value, ChangeClass::KeepsPosition);
+    let format = |value: &str| setting("format", value, ChangeClass::KeepsPositionAfterStop);
+    let interval = setting("checkpoint_interval", "10s", ChangeClass::Live);
+    let was_resetting =
+        |setting: Setting| Setting { class: ChangeClass::ResetsPosition, ..setting };
+    let before = [paths.clone(), was_resetting(follow("false")), was_resetting(format("lines"))];
+    let mut state = open_set(dir.path(), &before, false).unwrap();
+    state.store(&checkpoint(0), 5).unwrap();
+    state.append(&[step(1, vec![part(1, 3)])]).unwrap();
+    let sql = "DELETE FROM meta WHERE key LIKE 'settings.%'";
+    assert_eq!(state.database.execute(sql, []).unwrap(), 3);
+    drop(state);
+
+    let now = |following: &str, written: &str| {
+        [paths.clone(), follow(following), format(written), interval.clone()]
+    };
+    let state = open_set(dir.path(), &now("false", "lines"), false).unwrap();
+    assert!(state.noticed_changes().is_empty() && state.accepted_changes().is_empty());
+    assert!(!state.is_unsettled().unwrap());
+    drop(state);
+    let refused = open_set(dir.path(), &now("false", "json"), false).unwrap_err().to_string();
+    assert!(refused.contains("format: was lines, is json"), "{refused}");
+    let mut state = open_set(dir.path(), &now("true", "lines"), false).unwrap();
+    assert_eq!(state.noticed_changes(), ["follow: was false, is true"]);
+    state.store(&checkpoint(0), 6).unwrap();
+    drop(state);
+    // From then on all of them are known.
+    let state = open_set(dir.path(), &now("true", "lines")[..3], false).unwrap();
+    let noticed = ["checkpoint_interval: was 10s, is not there any more"];
+    assert_eq!(state.noticed_changes(), noticed);
 }
 
 #[test]
@@ -197,7 +307,7 @@ fn journaled_steps_of_a_removed_input_are_refused() {
 #[test]
 fn renamed_and_reordered_inputs_are_refused() {
     let dir = TempDir::new().unwrap();
-    let settings = [("inputs.orders.file.paths".to_string(), "in/*.log".to_string())];
+    let settings = [setting("inputs.orders.file.paths", "in/*.log", ChangeClass::ResetsPosition)];
     open(dir.path()).store(&checkpoint(0), 5).unwrap();
     for inputs in [["orders", "refunds"], ["returns", "orders"]] {
         let refused = open_with(dir.path(), &inputs, &settings, false);

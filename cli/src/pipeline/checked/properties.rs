@@ -11,7 +11,7 @@ use super::super::node::Value;
 use super::super::raw::{self, Property};
 use super::Checker;
 
-/// The largest file that is a property, in bytes: larger than any certificate.
+/// The largest file that is a secret, in bytes: larger than any certificate.
 const MAX_FILE_BYTES: u64 = 1 << 20;
 
 /// Properties by name.
@@ -53,7 +53,7 @@ impl Checker<'_> {
             }
             let value = match property {
                 Property::Value(value) => value.clone(),
-                Property::File(file) => self.property_file(&path.key("file"), file)?,
+                Property::File(file) => self.secret_file(&path.key("file"), file)?,
             };
             if value.contains('\0') {
                 return self.fault(&path, "the value must not hold a NUL character");
@@ -63,7 +63,8 @@ impl Checker<'_> {
         Ok(Properties(properties))
     }
 
-    fn property_file(&self, path: &KeyPath, text: &str) -> Result<String, Fault> {
+    /// The content of the file `text`, without the newline at its end.
+    pub(super) fn secret_file(&self, path: &KeyPath, text: &str) -> Result<String, Fault> {
         let file = self.path(path, text)?;
         let shown = match &self.root.nearest(path).value {
             Value::Scalar(scalar) if scalar.variables.is_empty() => {
@@ -83,7 +84,7 @@ fn read(path: &Path) -> io::Result<String> {
     let mut bytes = Vec::new();
     File::open(path)?.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > MAX_FILE_BYTES {
-        return Err(io::Error::other("it is larger than 1 MiB, which no property is"));
+        return Err(io::Error::other("it is larger than 1 MiB, which no secret is"));
     }
     let mut text =
         String::from_utf8(bytes).map_err(|_| io::Error::other("it is not valid UTF-8"))?;

@@ -1,7 +1,7 @@
 //! The kind `kafka` as it is typed.
 //!
-//! What a replay depends on is said by the two `Serialize` below, each of which must decide about every key: they
-//! make the [fingerprint](super::super::fingerprint), so brokers and properties are not among it.
+//! What is compared with the last run is said by the two `Serialize` below, each of which must decide about every key:
+//! they make the list of [settings](super::super::settings), to which the values of properties are added apart.
 
 use std::fmt;
 
@@ -23,6 +23,13 @@ use super::properties::Properties;
 pub(crate) const ISOLATION_LEVEL: &str = "isolation.level";
 /// Its default.
 pub(crate) const READ_COMMITTED: &str = "read_committed";
+/// What `group` is listed under where the group is not joined.
+pub(crate) const LAG_GROUP: &str = "lag_group";
+
+/// The brokers, however they are written.
+fn each(brokers: &OneOrMore) -> Vec<&str> {
+    brokers.0.iter().flat_map(|text| text.split(',')).map(str::trim).collect()
+}
 
 /// Reads Kafka topics.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -47,7 +54,7 @@ pub(crate) struct RawKafkaInput {
     #[serde(default)]
     pub(crate) mode: ReadMode,
     /// The consumer group. Needed by mode group; with mode assign the group is not joined, and
-    /// positions are committed under its name so that tools can show the lag.
+    /// positions are committed under its name so that tools can show the lag; then a change of it keeps positions.
     pub(crate) group: Option<String>,
     /// How partitions are dealt out; only with mode group.
     #[schemars(extend("default" = "cooperative_sticky"))]
@@ -66,6 +73,10 @@ pub(crate) struct RawKafkaInput {
     /// read faster with more of it.
     #[serde(default = "ByteSize::mebibytes::<16>")]
     pub(crate) max_queued_bytes: ByteSize,
+    /// An input, or a list of them: this one is read when those have ended.
+    pub(crate) start_after: Option<OneOrMore>,
+    /// The most records of this input that enter steps within a second; when left out, any number.
+    pub(crate) max_records_per_second: Option<Count>,
     /// What happens when retention has removed the next record.
     #[serde(default)]
     pub(crate) on_expired: OnGone,
@@ -78,7 +89,7 @@ pub(crate) struct RawKafkaInput {
     /// What happens when a partition is not there any more.
     #[serde(default)]
     pub(crate) on_vanished: OnGone,
-    /// Further properties of the client library, by its names.
+    /// Further properties of the client library, by its names. A change of `isolation.level` resets positions.
     #[serde(default)]
     pub(crate) properties: Properties,
 }
@@ -91,42 +102,59 @@ impl RawKafkaInput {
     }
 }
 
-/// What a replay depends on.
+/// All but properties, in the same form for what means the same.
 impl Serialize for RawKafkaInput {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let Self {
-            brokers: _,
+            brokers,
             topic: _,
             topics: _,
             start_from,
-            stop_at: _,
+            stop_at,
             partitions,
             mode,
             group,
-            group_protocol: _,
-            group_instance_id: _,
-            max_pending_records: _,
-            max_queued_records: _,
-            max_queued_bytes: _,
-            on_expired: _,
-            on_truncated: _,
-            on_recreated: _,
-            on_vanished: _,
+            group_protocol,
+            group_instance_id,
+            max_pending_records,
+            max_queued_records,
+            max_queued_bytes,
+            start_after,
+            max_records_per_second,
+            on_expired,
+            on_truncated,
+            on_recreated,
+            on_vanished,
             properties,
         } = self;
         let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("brokers", &each(brokers))?;
         // In whatever order they are named, the same is read.
         let mut topics = self.topics();
         topics.sort_unstable();
         map.serialize_entry("topics", &topics)?;
         map.serialize_entry("start_from", start_from)?;
+        map.serialize_entry("stop_at", stop_at)?;
         let mut partitions = partitions.clone();
         partitions.iter_mut().for_each(|numbers| numbers.0.sort_unstable());
         map.serialize_entry("partitions", &partitions)?;
         map.serialize_entry("mode", mode)?;
-        if *mode == ReadMode::Group {
-            map.serialize_entry("group", group)?;
-        }
+        let group_key = match mode {
+            ReadMode::Group => "group",
+            ReadMode::Assign => LAG_GROUP,
+        };
+        map.serialize_entry(group_key, group)?;
+        map.serialize_entry("group_protocol", group_protocol)?;
+        map.serialize_entry("group_instance_id", group_instance_id)?;
+        map.serialize_entry("max_pending_records", max_pending_records)?;
+        map.serialize_entry("max_queued_records", max_queued_records)?;
+        map.serialize_entry("max_queued_bytes", max_queued_bytes)?;
+        map.serialize_entry("start_after", start_after)?;
+        map.serialize_entry("max_records_per_second", max_records_per_second)?;
+        map.serialize_entry("on_expired", on_expired)?;
+        map.serialize_entry("on_truncated", on_truncated)?;
+        map.serialize_entry("on_recreated", on_recreated)?;
+        map.serialize_entry("on_vanished", on_vanished)?;
         let level = properties.value(ISOLATION_LEVEL).unwrap_or(READ_COMMITTED);
         map.serialize_entry(ISOLATION_LEVEL, level)?;
         map.end()
@@ -169,11 +197,11 @@ pub(crate) struct RawKafkaOutput {
     pub(crate) properties: Properties,
 }
 
-/// What decides what is written.
+/// All but properties, and what only repeats delivery.
 impl Serialize for RawKafkaOutput {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let Self {
-            brokers: _,
+            brokers,
             topic,
             partition,
             timestamp,
@@ -182,16 +210,18 @@ impl Serialize for RawKafkaOutput {
             on_refused,
             // It agrees with delivery, or is refused.
             exactly_once: _,
-            commit_interval: _,
+            commit_interval,
             properties: _,
         } = self;
         let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("brokers", &each(brokers))?;
         map.serialize_entry("topic", topic)?;
         map.serialize_entry("partition", partition)?;
         map.serialize_entry("timestamp", timestamp)?;
         map.serialize_entry("key", key)?;
         map.serialize_entry("headers", headers)?;
         map.serialize_entry("on_refused", on_refused)?;
+        map.serialize_entry("commit_interval", commit_interval)?;
         map.end()
     }
 }

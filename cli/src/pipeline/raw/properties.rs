@@ -30,7 +30,7 @@ impl Properties {
     }
 }
 
-/// Nothing: any of them may be secret, and none of them belongs into a default or a fingerprint.
+/// Nothing: any of them may be secret, and none of them belongs into a default or a list of settings.
 impl Serialize for Properties {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_map(std::iter::empty::<(&str, &str)>())

@@ -255,7 +255,7 @@ impl Checker<'_> {
         Ok(StartFrom::Offsets(checked))
     }
 
-    /// It is part of the fingerprint, so it stands in the file.
+    /// It is compared with the last run's, so it stands in the file.
     fn isolation_level(&self, path: &KeyPath, raw: &raw::Properties) -> Result<(), Fault> {
         let is_set = raw.0.iter().any(|(name, _)| name == raw::ISOLATION_LEVEL);
         let known = [raw::READ_COMMITTED, "read_uncommitted"];
