@@ -2,7 +2,9 @@
 
 mod kafka;
 
+use std::num::NonZeroU64;
 use std::path::Path;
+use std::time::SystemTime;
 
 use lockgate_controller as controller;
 use lockgate_core::{EndpointError, Framing, InputEndpoint, Output as OutputPort, QueueLimits};
@@ -10,6 +12,7 @@ use lockgate_file_adapter as file;
 use lockgate_file_adapter::tape::TapeInput;
 use lockgate_kafka_adapter::{GroupCommits, KafkaInput, KafkaOutput};
 
+use crate::control::{Endpoint, Facts};
 use crate::exit::{Code, Failed};
 use crate::pipeline as checked;
 
@@ -73,6 +76,7 @@ fn compose_inputs(
         };
         composed.inputs.push(controller::Input {
             tuning: input_tuning(input),
+            start_after: input.start_after.clone(),
             ..controller::Input::new(&input.name, endpoint)
         });
     }
@@ -182,6 +186,45 @@ fn refuse_loops(pipeline: &checked::Pipeline) -> Result<(), Failed> {
     Ok(())
 }
 
+/// Everything that may change while the pipeline runs.
+pub(crate) fn reload(pipeline: &checked::Pipeline) -> controller::Reload {
+    let inputs = pipeline.inputs.iter().map(input_tuning).collect();
+    controller::Reload { tuning: tuning(pipeline), inputs }
+}
+
+/// What people see of it that does not change.
+pub(crate) fn facts(pipeline: &checked::Pipeline, file: &Path) -> Facts {
+    let input = |input: &checked::Input| {
+        let kind = match &input.kind {
+            checked::InputKind::File(_) => "file",
+            checked::InputKind::Kafka(_) => "kafka",
+            checked::InputKind::Recording(_) => "recording",
+        };
+        Endpoint { name: input.name.clone(), kind }
+    };
+    let output = |output: &checked::Output| {
+        let kind = match &output.kind {
+            checked::OutputKind::File(_) => "file",
+            checked::OutputKind::Kafka(_) => "kafka",
+            checked::OutputKind::Stdout { .. } => "stdout",
+            checked::OutputKind::Null => "null",
+        };
+        Endpoint { name: output.name.clone(), kind }
+    };
+    Facts {
+        pipeline: pipeline.name.clone(),
+        file: file.to_owned(),
+        delivery: match pipeline.delivery {
+            checked::Delivery::ExactlyOnce => "exactly_once",
+            checked::Delivery::AtLeastOnce => "at_least_once",
+            checked::Delivery::None => "none",
+        },
+        inputs: pipeline.inputs.iter().map(input).collect(),
+        outputs: pipeline.outputs.iter().map(output).collect(),
+        started_at: SystemTime::now(),
+    }
+}
+
 /// What of an input may change while it is read.
 fn input_tuning(input: &checked::Input) -> controller::InputTuning {
     let (max_queued_records, max_queued_bytes, max_pending_records) = match &input.kind {
@@ -199,7 +242,7 @@ fn input_tuning(input: &checked::Input) -> controller::InputTuning {
     controller::InputTuning {
         limits: QueueLimits { max_queued_records, max_queued_bytes },
         max_pending_records,
-        max_records_per_second: None,
+        max_records_per_second: input.max_records_per_second.and_then(NonZeroU64::new),
     }
 }
 

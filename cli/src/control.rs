@@ -5,4 +5,4 @@
 mod board;
 pub(crate) mod report;
 
-pub(crate) use board::{Board, Endpoint, Facts, ReloadError, Wish};
+pub(crate) use board::{Asked, Board, Endpoint, Facts, ReloadError, Reloaded, Wish};

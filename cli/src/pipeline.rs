@@ -27,13 +27,15 @@ mod raw;
 mod settings;
 mod units;
 
+pub(crate) use change::{Change, refusal};
+pub(crate) use checked::Log as LogSettings;
 pub(crate) use checked::{
-    FileInput, FileOutput, Input, InputKind, KafkaInput, KafkaOutput, Mode, OnRefused, Output,
-    OutputKind, Pipeline, SEGMENT, StartFrom, Topic, Topics,
+    Control, FileInput, FileOutput, Input, InputKind, KafkaInput, KafkaOutput, Mode, OnRefused,
+    Output, OutputKind, Pipeline, SEGMENT, StartFrom, Topic, Topics,
 };
 pub(crate) use choice::{
-    Compression, Delivery, GroupProtocol, InputFormat, Kept, OnGone, OnStall, OutputFormat,
-    Overlong, PartitionChoice, StartAt, StopAt, TimestampChoice,
+    Compression, Delivery, GroupProtocol, InputFormat, Kept, LogFormat, LogLevel, OnGone, OnStall,
+    OutputFormat, Overlong, PartitionChoice, StartAt, StopAt, TimestampChoice,
 };
 pub(crate) use class::Class;
 pub(crate) use error::PipelineError;

@@ -1,15 +1,9 @@
 //! Standard error, shared by log lines and the line of progress.
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, Write};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use tracing::level_filters::LevelFilter;
 use tracing_subscriber::fmt::MakeWriter;
-
-use crate::exit::{Code, Failed};
-
-/// The variable with the level of the log.
-const LEVEL: &str = "LOCKGATE_LOG";
 
 /// The line at the bottom of a terminal; nothing where standard error is not one.
 #[derive(Clone)]
@@ -18,29 +12,13 @@ pub(crate) struct Terminal {
 }
 
 impl Terminal {
-    /// Takes over standard error and starts logging to it, at the level that the environment asks for.
-    pub(crate) fn start() -> Result<Self, Failed> {
+    /// Takes over standard error.
+    pub(crate) fn start() -> Self {
         let line = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
         if let Ok(style) = ProgressStyle::with_template("{spinner} {wide_msg}") {
             line.set_style(style);
         }
-        let terminal = Self { line };
-        let level = match std::env::var(LEVEL) {
-            Ok(level) => level.parse().map_err(|_| {
-                let message =
-                    format!("{LEVEL} is {level:?}: it must be error, warn, info, debug or trace");
-                Failed::new(Code::Usage, message)
-            })?,
-            Err(_) => LevelFilter::INFO,
-        };
-        // A second logger in one process, as in tests, is not needed.
-        let _ = tracing_subscriber::fmt()
-            .with_max_level(level)
-            .with_target(false)
-            .with_ansi(io::stderr().is_terminal())
-            .with_writer(terminal.clone())
-            .try_init();
-        Ok(terminal)
+        Self { line }
     }
 
     /// Whether a person sees the line.

@@ -22,7 +22,9 @@ use tokio::time::{Instant as Deadline, MissedTickBehavior, interval, sleep_until
 
 use crate::args::Record;
 use crate::exit::{Code, Failed};
+use crate::log::Log;
 use crate::mask::Mask;
+use crate::pipeline::LogSettings;
 use crate::recorder::about;
 use crate::signals::Signals;
 use crate::terminal::Terminal;
@@ -43,7 +45,8 @@ pub(crate) fn record(args: &Record) -> Result<(), Failed> {
     if let (Some(state_dir), Some(pipeline)) = (&args.from_state, &args.pipeline) {
         return journaled::record(state_dir, pipeline, &args.out);
     }
-    let terminal = Terminal::start()?;
+    let terminal = Terminal::start();
+    Log::start(&terminal, &LogSettings::default())?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Failed::storage("starting the runtime", &error))?;
     runtime.block_on(async {
@@ -136,7 +139,7 @@ impl Recording {
         let reader = Box::new(input).open(FaultTolerance::AtLeastOnce, listener.shared(), None)?;
         // Not before the brokers have answered: until then a signal ends everything at once, and a wrong address
         // leaves no file behind.
-        let signals = Signals::listen()?;
+        let signals = Signals::listen(false)?;
         let writer = Writer::create(&args.out, &about)?;
         Ok(Self {
             reader,
@@ -170,7 +173,7 @@ impl Recording {
             };
             tokio::select! {
                 biased;
-                _ = self.signals.wish() => {
+                _ = self.signals.next() => {
                     why = "stopped by a signal";
                     break;
                 }

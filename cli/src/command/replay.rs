@@ -11,13 +11,15 @@ use lockgate_file_adapter::recording::RecordingError;
 use lockgate_file_adapter::tape::{Speed, Tape, TapeInput, pieces};
 use serde_json::{Value as JsonValue, json};
 
-use super::run::{Open, operate};
 use crate::args::Replay;
 use crate::compose::compose_replay;
 use crate::envelope;
 use crate::exit::{Code, Failed};
+use crate::log::Log;
+use crate::operate::{Open, Operation, operate};
 use crate::pipeline::{self, OutputKind, Pipeline, SEGMENT};
 use crate::subject::Subject;
+use crate::terminal::Terminal;
 
 pub(crate) fn replay(args: &Replay) -> Result<(), Failed> {
     if !envelope::is_named(&args.recording) {
@@ -62,7 +64,14 @@ fn replay_recording(args: &Replay) -> Result<(), Failed> {
         let script = steps.script();
         Ok(Box::new(move || Controller::open_script(composed, script)) as Open)
     };
-    operate(&pipeline.name, &open)
+    let terminal = Terminal::start();
+    Log::start(&terminal, &pipeline.log)?;
+    operate(Operation {
+        pipeline: &pipeline.name,
+        terminal: &terminal,
+        compose: &open,
+        control: None,
+    })
 }
 
 /// A pipeline from the recording into topics.

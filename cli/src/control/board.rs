@@ -37,13 +37,30 @@ pub(crate) struct Endpoint {
 }
 
 /// What somebody asks of the process, beside what goes to the run's own handle.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wish {
     /// An end in order, as by SIGTERM.
     Stop,
-    /// The pipeline file, read again.
-    Reload(oneshot::Sender<Result<Vec<Change>, ReloadError>>),
+    /// The pipeline file, read again, as by SIGHUP.
+    Reload,
 }
+
+/// A wish, and who waits for the outcome of a reload.
+#[derive(Debug)]
+pub(crate) struct Asked {
+    pub(crate) wish: Wish,
+    pub(crate) answer: Option<oneshot::Sender<Reloaded>>,
+}
+
+impl Asked {
+    /// A wish to which nobody waits for an answer.
+    pub(crate) fn of(wish: Wish) -> Self {
+        Self { wish, answer: None }
+    }
+}
+
+/// What changed by a reload, or why nothing did.
+pub(crate) type Reloaded = Result<Vec<Change>, ReloadError>;
 
 /// Why the pipeline file was not put in force. The settings in force before stay.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -63,13 +80,13 @@ pub(crate) enum ReloadError {
 pub(crate) struct Board {
     pub(crate) facts: Facts,
     run: watch::Sender<Option<Handle>>,
-    wishes: UnboundedSender<Wish>,
+    wishes: UnboundedSender<Asked>,
     last_reload: Mutex<Option<LastReload>>,
 }
 
 impl Board {
     /// A board, and the wishes that come by it.
-    pub(crate) fn new(facts: Facts) -> (Self, UnboundedReceiver<Wish>) {
+    pub(crate) fn new(facts: Facts) -> (Self, UnboundedReceiver<Asked>) {
         let (wishes, wished) = unbounded_channel();
         let run = watch::Sender::new(None);
         (Self { facts, run, wishes, last_reload: Mutex::new(None) }, wished)
@@ -99,21 +116,21 @@ impl Board {
 
     /// Asks for an end in order.
     pub(crate) fn stop(&self) {
-        let _ = self.wishes.send(Wish::Stop);
+        let _ = self.wishes.send(Asked::of(Wish::Stop));
     }
 
     /// Reads the pipeline file again and puts it in force; gives what has changed when all of it is.
     ///
     /// # Errors
     /// If that cannot be; the settings in force before stay.
-    pub(crate) async fn reload(&self) -> Result<Vec<Change>, ReloadError> {
+    pub(crate) async fn reload(&self) -> Reloaded {
         let (answer, answered) = oneshot::channel();
-        let _ = self.wishes.send(Wish::Reload(answer));
+        let _ = self.wishes.send(Asked { wish: Wish::Reload, answer: Some(answer) });
         answered.await.unwrap_or(Err(ReloadError::Stopping))
     }
 
     /// How a reload went, for people to see.
-    pub(crate) fn reloaded(&self, outcome: &Result<Vec<Change>, ReloadError>) {
+    pub(crate) fn reloaded(&self, outcome: &Reloaded) {
         let (changes, error) = match outcome {
             Ok(changes) => (changes.clone(), None),
             Err(error) => (Vec::new(), Some(error.to_string())),

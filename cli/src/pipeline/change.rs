@@ -69,7 +69,6 @@ impl fmt::Display for Change {
 impl Pipeline {
     /// What is different in `newer`, in the order of the places. Of an endpoint that only one of them has, the change
     /// of `inputs` or `outputs` is all that is said.
-    #[cfg_attr(not(test), allow(dead_code, reason = "a reload asks for it"))]
     pub(crate) fn changes_to(&self, newer: &Pipeline) -> Vec<Change> {
         let mut changes = Vec::new();
         for ((group, was), (_, is)) in self.endpoints().iter().zip(&newer.endpoints()) {
@@ -111,7 +110,6 @@ impl Pipeline {
 }
 
 /// Why `changes` cannot be made to a pipeline while it runs, one line each, and what to do; `None` if they can.
-#[cfg_attr(not(test), allow(dead_code, reason = "a reload asks for it"))]
 pub(crate) fn refusal(changes: &[Change]) -> Option<String> {
     let fixed = changes.iter().filter(|change| change.class != Class::Live);
     let lines: Vec<String> = fixed.map(line).collect();

@@ -62,7 +62,6 @@ pub(crate) struct Pipeline {
     /// Where it can be asked and steered while it runs.
     pub(crate) control: Option<Control>,
     /// What is logged.
-    #[allow(dead_code, reason = "for whoever sets up the log")]
     pub(crate) log: Log,
     settings: Vec<Setting>,
 }

@@ -6,11 +6,13 @@ use lockgate_controller::{
     Controller, JournalPart, JournaledStep, NamedPart, NamedStep, Script, State,
 };
 
-use super::super::run::{Open, operate};
 use crate::compose::compose_reading;
 use crate::exit::{Code, Failed};
-use crate::pipeline::{self, Pipeline};
+use crate::log::Log;
+use crate::operate::{Open, Operation, operate};
+use crate::pipeline::{self, LogSettings, Pipeline};
 use crate::recorder::DirectoryRecorder;
+use crate::terminal::Terminal;
 
 pub(super) fn record(state_dir: &Path, pipeline: &Path, out: &Path) -> Result<(), Failed> {
     let pipeline = pipeline::load(pipeline)?;
@@ -50,7 +52,14 @@ pub(super) fn record(state_dir: &Path, pipeline: &Path, out: &Path) -> Result<()
         let script = Script { seeks: seeks.clone(), stops: true, after, steps };
         Ok(Box::new(move || Controller::open_script(composed, script)) as Open)
     };
-    operate(&pipeline.name, &open)
+    let terminal = Terminal::start();
+    Log::start(&terminal, &LogSettings::default())?;
+    operate(Operation {
+        pipeline: &pipeline.name,
+        terminal: &terminal,
+        compose: &open,
+        control: None,
+    })
 }
 
 fn numbered(pipeline: &Pipeline, part: NamedPart) -> Result<JournalPart, Failed> {

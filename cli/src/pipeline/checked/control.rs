@@ -55,8 +55,7 @@ impl fmt::Debug for Token {
 }
 
 /// What is logged, and how.
-#[derive(Debug)]
-#[allow(dead_code, reason = "for whoever sets up the log")]
+#[derive(Debug, Default)]
 pub(crate) struct Log {
     /// How much.
     pub(crate) level: LogLevel,
