@@ -11,7 +11,7 @@ use std::ffi::CString;
 use std::ptr;
 use std::time::{Duration, Instant};
 
-use lockgate_controller::{Controller, Input, Pipeline, Settings};
+use lockgate_controller::{Controller, InputTuning, Pipeline, Settings};
 use lockgate_file_adapter::NullOutput;
 use lockgate_kafka_adapter::{KafkaInput, KafkaInputConfig, StopAt, TopicSelection};
 use rdkafka::admin::{AdminClient, AdminOptions, NewTopic, TopicReplication};
@@ -100,7 +100,8 @@ fn fill(
 /// A client that is tuned like the program's own.
 fn consumer(brokers: &str) -> Result<BaseConsumer, Box<dyn Error>> {
     let mut config = ClientConfig::new();
-    let kbytes = (Input::LIMITS.max_queued_bytes / 1024 / u64::from(PARTITIONS)).to_string();
+    let kbytes =
+        (InputTuning::default().limits.max_queued_bytes / 1024 / u64::from(PARTITIONS)).to_string();
     for (name, value) in [
         ("bootstrap.servers", brokers),
         ("group.id", "bare"),

@@ -52,11 +52,10 @@ fn compose_inputs(
 ) -> Result<Vec<(usize, GroupCommits)>, Failed> {
     let mut commits = Vec::new();
     for (place, input) in pipeline.inputs.iter().enumerate() {
-        let (endpoint, limits): (Box<dyn InputEndpoint>, _) = match &input.kind {
-            checked::InputKind::File(settings) => (
-                Box::new(file::FileInput::new(file_input(settings))),
-                limits(settings.max_queued_records, settings.max_queued_bytes),
-            ),
+        let endpoint: Box<dyn InputEndpoint> = match &input.kind {
+            checked::InputKind::File(settings) => {
+                Box::new(file::FileInput::new(file_input(settings)))
+            }
             checked::InputKind::Kafka(settings) => {
                 let mut endpoint = KafkaInput::new(kafka::input(settings));
                 if pipeline.is_exactly_once_by_groups() {
@@ -65,14 +64,17 @@ fn compose_inputs(
                     endpoint = committed;
                 }
                 endpoint.check().map_err(|error| unusable("input", &input.name, &error))?;
-                (Box::new(endpoint), limits(settings.max_queued_records, settings.max_queued_bytes))
+                Box::new(endpoint)
             }
             checked::InputKind::Recording(settings) => {
                 let endpoint = TapeInput::at(settings.path.clone(), settings.input.clone());
-                (Box::new(endpoint), limits(settings.max_queued_records, settings.max_queued_bytes))
+                Box::new(endpoint)
             }
         };
-        composed.inputs.push(controller::Input { name: input.name.clone(), endpoint, limits });
+        composed.inputs.push(controller::Input {
+            tuning: input_tuning(input),
+            ..controller::Input::new(&input.name, endpoint)
+        });
     }
     Ok(commits)
 }
@@ -120,6 +122,13 @@ fn settings(pipeline: &checked::Pipeline, accept_changes: bool) -> controller::S
         state_dir: pipeline.state_dir.clone(),
         fingerprint: pipeline.settings().iter().filter_map(compared).collect(),
         accept_changes,
+        tuning: tuning(pipeline),
+    }
+}
+
+/// What of the pipeline may change while it runs.
+fn tuning(pipeline: &checked::Pipeline) -> controller::Tuning {
+    controller::Tuning {
         checkpoint_interval: pipeline.checkpoint_interval,
         min_batch_records: pipeline.min_batch_records,
         max_buffering_delay: pipeline.max_buffering_delay,
@@ -173,8 +182,25 @@ fn refuse_loops(pipeline: &checked::Pipeline) -> Result<(), Failed> {
     Ok(())
 }
 
-fn limits(max_queued_records: u64, max_queued_bytes: u64) -> QueueLimits {
-    QueueLimits { max_queued_records, max_queued_bytes }
+/// What of an input may change while it is read.
+fn input_tuning(input: &checked::Input) -> controller::InputTuning {
+    let (max_queued_records, max_queued_bytes, max_pending_records) = match &input.kind {
+        checked::InputKind::File(settings) => {
+            (settings.max_queued_records, settings.max_queued_bytes, None)
+        }
+        checked::InputKind::Kafka(settings) => {
+            let pending = Some(settings.max_pending_records);
+            (settings.max_queued_records, settings.max_queued_bytes, pending)
+        }
+        checked::InputKind::Recording(settings) => {
+            (settings.max_queued_records, settings.max_queued_bytes, None)
+        }
+    };
+    controller::InputTuning {
+        limits: QueueLimits { max_queued_records, max_queued_bytes },
+        max_pending_records,
+        max_records_per_second: None,
+    }
 }
 
 fn file_input(input: &checked::FileInput) -> file::FileInputConfig {

@@ -3,6 +3,7 @@
 mod args;
 mod command;
 mod compose;
+mod control;
 mod envelope;
 mod excerpt;
 mod exit;

@@ -1,6 +1,7 @@
 //! Where readers and outputs report to: what a reader says becomes an event.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use lockgate_core::{
@@ -38,10 +39,42 @@ const LOGGED: u64 = 10;
 pub(crate) struct Consumer {
     pub(crate) input: usize,
     pub(crate) name: String,
-    pub(crate) max_batch_records: usize,
-    pub(crate) limits: QueueLimits,
+    pub(crate) bounds: Arc<Bounds>,
     pub(crate) policies: Arc<PolicyCounts>,
     pub(crate) events: UnboundedSender<Event>,
+}
+
+/// What bounds a reader, readable from its thread while it changes.
+#[derive(Debug, Default)]
+pub(crate) struct Bounds {
+    max_batch_records: AtomicUsize,
+    max_queued_records: AtomicU64,
+    max_queued_bytes: AtomicU64,
+}
+
+impl Bounds {
+    pub(crate) fn new(max_batch_records: usize, limits: QueueLimits) -> Self {
+        let bounds = Self::default();
+        bounds.set_batch(max_batch_records);
+        bounds.set_limits(limits);
+        bounds
+    }
+
+    pub(crate) fn set_batch(&self, max_batch_records: usize) {
+        self.max_batch_records.store(max_batch_records.max(1), Ordering::Release);
+    }
+
+    pub(crate) fn set_limits(&self, limits: QueueLimits) {
+        self.max_queued_records.store(limits.max_queued_records, Ordering::Release);
+        self.max_queued_bytes.store(limits.max_queued_bytes, Ordering::Release);
+    }
+
+    fn limits(&self) -> QueueLimits {
+        QueueLimits {
+            max_queued_records: self.max_queued_records.load(Ordering::Acquire),
+            max_queued_bytes: self.max_queued_bytes.load(Ordering::Acquire),
+        }
+    }
 }
 
 impl Consumer {
@@ -53,11 +86,11 @@ impl Consumer {
 
 impl InputConsumer for Consumer {
     fn max_batch_size(&self) -> usize {
-        self.max_batch_records
+        self.bounds.max_batch_records.load(Ordering::Acquire)
     }
 
     fn limits(&self) -> QueueLimits {
-        self.limits
+        self.bounds.limits()
     }
 
     fn buffered(&self, amount: BufferSize) {
@@ -99,6 +132,7 @@ pub(crate) struct Reporter {
     pub(crate) name: String,
     pub(crate) policies: Arc<PolicyCounts>,
     pub(crate) trouble: Arc<Trouble>,
+    pub(crate) retries: AtomicU64,
 }
 
 /// What does not work at the moment.
@@ -107,6 +141,7 @@ pub(crate) type Trouble = Mutex<Option<String>>;
 impl OutputReporter for Reporter {
     fn trouble(&self, error: EndpointError) {
         let text = error.to_string();
+        self.retries.fetch_add(1, Ordering::Relaxed);
         tracing::warn!(output = self.name, "{text}");
         *self.trouble.lock().unwrap_or_else(PoisonError::into_inner) = Some(text);
     }

@@ -1,25 +1,31 @@
 //! Performs what the sequencing machine decides. It has no policy of its own.
 
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use lockgate_core::{FaultTolerance, InputReader};
+use lockgate_core::{FaultTolerance, InputReader, InputWatch};
 use serde_json::Value as JsonValue;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::watch;
 use tokio::time::timeout;
 
-use crate::consumer::{Consumer, PolicyCounts, Reporter, Trouble};
+use crate::consumer::{Bounds, Consumer, PolicyCounts, Reporter, Trouble};
 use crate::error::Error;
+use crate::handle::{self, Desk, Handle};
 use crate::journal::{Journal, Source};
-use crate::pipeline::{Delivery, NamedOutput, OnStall, Pipeline, Settings};
+use crate::pipeline::{Delivery, NamedOutput, Pipeline, Settings};
 use crate::script::Script;
 use crate::sequence::{
     Action, Checkpoint, Event, Notice, Outcome, Sequence, SequenceInput, SequenceSettings,
 };
 use crate::state::{Owner, State, StoredCheckpoint};
-use crate::status::{InputStatus, OutputStatus, Phase, Status};
+use crate::status::{
+    CheckpointStatus, CheckpointSummary, InputStatus, OutputStatus, Phase, Status,
+};
+use crate::tap::Taps;
+use crate::timing::Stopwatch;
+use crate::tuning::InputTuning;
 use crate::worker::Worker;
 
 /// How often the status is published and readers are looked at.
@@ -34,6 +40,12 @@ pub struct Controller {
     journal: Option<Journal>,
     events: UnboundedReceiver<Event>,
     sender: UnboundedSender<Event>,
+    desk: Arc<Desk>,
+    taps: Arc<Taps>,
+    watches: Arc<[Option<Arc<dyn InputWatch>>]>,
+    bounds: Vec<Arc<Bounds>>,
+    max_batch_records: usize,
+    stopwatch: Stopwatch,
     policies: Vec<Arc<PolicyCounts>>,
     reporters: Vec<Arc<Reporter>>,
     /// The positions in the checkpoint that is being stored.
@@ -65,44 +77,6 @@ impl AwakeClock {
         self.awake += (looked - self.looked).min(10 * HOUSEKEEPING);
         self.looked = looked;
         self.awake
-    }
-}
-
-/// Steers a running pipeline. Requests after its end have no effect.
-#[derive(Clone)]
-pub struct Handle {
-    events: UnboundedSender<Event>,
-    status: watch::Receiver<Status>,
-}
-
-impl Handle {
-    /// Stops in order: steps under way are finished, a checkpoint is taken.
-    pub fn stop(&self) {
-        self.send(Event::StopRequested);
-    }
-
-    /// Takes a checkpoint as soon as no reader is at a barrier.
-    pub fn checkpoint(&self) {
-        self.send(Event::CheckpointRequested);
-    }
-
-    /// Pauses the input with this place in the pipeline, until [`resume`](Self::resume).
-    pub fn pause(&self, input: usize) {
-        self.send(Event::PauseRequested { input });
-    }
-
-    /// Takes back [`pause`](Self::pause).
-    pub fn resume(&self, input: usize) {
-        self.send(Event::ResumeRequested { input });
-    }
-
-    /// The status, published several times a second.
-    pub fn status(&self) -> &watch::Receiver<Status> {
-        &self.status
-    }
-
-    fn send(&self, event: Event) {
-        let _ = self.events.send(event);
     }
 }
 
@@ -145,18 +119,22 @@ impl Controller {
         let after = script.as_ref().map_or(0, |script| script.after);
         let step = checkpoint.as_ref().map_or(after, |checkpoint| checkpoint.step);
         let last_step = state.as_ref().map(State::last_journaled).transpose()?.flatten();
+        let journaled = state.as_ref().map(State::journal_size).transpose()?.unwrap_or_default();
+        let paused = state.as_ref().map(State::paused_inputs).transpose()?.unwrap_or_default();
         let reporters = report(&mut outputs, last_step.unwrap_or(step).max(step));
         let positions = recover_outputs(&mut outputs, checkpoint.as_ref())?;
 
         let (sender, events) = unbounded_channel();
         let (mut readers, mut policies, mut sequence_inputs) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut bounds, mut watches) = (Vec::new(), Vec::new());
+        let max_batch_records = settings.tuning.max_batch_records;
         for (number, input) in inputs.into_iter().enumerate() {
             let counts = Arc::<PolicyCounts>::default();
+            let bound = Arc::new(Bounds::new(max_batch_records, input.tuning.limits));
             let consumer = Consumer {
                 input: number,
                 name: input.name.clone(),
-                max_batch_records: settings.max_batch_records.max(1),
-                limits: input.limits,
+                bounds: bound.clone(),
                 policies: counts.clone(),
                 events: sender.clone(),
             };
@@ -176,7 +154,19 @@ impl Controller {
             let reader =
                 reader.map_err(|error| Error::Input { input: input.name.clone(), error })?;
             let seek = stored.or_else(|| reader.start());
-            sequence_inputs.push(SequenceInput { name: input.name, limits: input.limits, seek });
+            let is_paused = paused.contains(&input.name);
+            if is_paused {
+                tracing::info!(input = input.name, "paused, as it was before");
+            }
+            sequence_inputs.push(SequenceInput {
+                name: input.name,
+                tuning: input.tuning,
+                seek,
+                paused: is_paused,
+                start_after: input.start_after,
+            });
+            watches.push(reader.watch());
+            bounds.push(bound);
             readers.push(reader);
             policies.push(counts);
         }
@@ -194,40 +184,50 @@ impl Controller {
 
         let spawn =
             |error: std::io::Error| Error::Bug(format!("a thread cannot be started: {error}"));
+        let input_status = |input: &SequenceInput| InputStatus {
+            name: input.name.clone(),
+            limits: input.tuning.limits,
+            ..InputStatus::default()
+        };
+        let stored = checkpoint.as_ref().map(|checkpoint| CheckpointSummary {
+            step: checkpoint.step,
+            stored_at: UNIX_EPOCH + Duration::from_millis(checkpoint.stored_at_ms),
+            took: None,
+            bytes: None,
+        });
         let status = Status {
-            inputs: (names.iter())
-                .map(|name| InputStatus { name: name.clone(), ..InputStatus::default() })
-                .collect(),
+            steps_to_replay: journaled.steps,
+            checkpoint: CheckpointStatus::new(stored),
+            inputs: sequence_inputs.iter().map(input_status).collect(),
             outputs: (outputs.iter())
                 .map(|output| OutputStatus { name: output.name.clone(), ..OutputStatus::default() })
                 .collect(),
             ..Status::default()
         };
+        let taps = Arc::<Taps>::default();
         let worker = Worker::start(
             circuit,
             outputs,
             recorder,
             level == FaultTolerance::ExactlyOnce,
+            taps.clone(),
             sender.clone(),
         )
         .map_err(spawn)?;
         let source = state.map(Source::State).or(script.map(Source::Script));
-        let journal = source.map(|source| Journal::start(source, sender.clone())).transpose();
+        let journal = source.map(|source| Journal::start(source, journaled, sender.clone()));
+        let journal = journal.transpose();
         let journal = journal.map_err(spawn)?;
         let settings = SequenceSettings {
             level,
-            checkpoint_interval: settings.checkpoint_interval,
-            min_batch_records: settings.min_batch_records,
-            max_buffering_delay: settings.max_buffering_delay,
+            tuning: settings.tuning,
             max_bytes_in_flight: sequence_inputs
                 .iter()
-                .map(|input| input.limits.max_queued_bytes)
+                .map(|input| input.tuning.limits.max_queued_bytes)
                 .max()
                 .unwrap_or_default(),
-            stall_timeout: settings.stall_timeout,
-            stop_on_stall: settings.on_stall == OnStall::Stop,
-            shutdown_timeout: settings.shutdown_timeout,
         };
+        let stopwatch = Stopwatch::new(sequence_inputs.len());
         let sequence = Sequence::new(settings, sequence_inputs, step, Duration::ZERO);
         let (published, _) = watch::channel(status.clone());
         let begun = Instant::now();
@@ -239,6 +239,12 @@ impl Controller {
             journal,
             events,
             sender,
+            desk: Arc::default(),
+            taps,
+            watches: watches.into(),
+            bounds,
+            max_batch_records,
+            stopwatch,
             policies,
             reporters,
             storing: Vec::new(),
@@ -251,7 +257,14 @@ impl Controller {
 
     /// A handle to steer the run and look at it.
     pub fn handle(&self) -> Handle {
-        Handle { events: self.sender.clone(), status: self.published.subscribe() }
+        Handle::new(handle::Parts {
+            events: self.sender.clone(),
+            desk: self.desk.clone(),
+            status: self.published.subscribe(),
+            watches: self.watches.clone(),
+            taps: self.taps.clone(),
+            has_state: self.journal.is_some(),
+        })
     }
 
     /// Runs until all input has ended, somebody stops it, or something fails.
@@ -262,6 +275,8 @@ impl Controller {
     pub async fn run(mut self) -> Result<Status, Error> {
         let outcome = self.drive().await;
         self.publish(Phase::Ended);
+        self.desk.close();
+        self.taps.close();
         let Controller { readers, worker, journal, status, names, .. } = self;
         match outcome {
             Outcome::Completed | Outcome::Stopped => drop((readers, worker)),
@@ -308,12 +323,24 @@ impl Controller {
                 Ok(Some(event)) => event,
                 Ok(None) | Err(_) => Event::Tick,
             };
-            self.sequence.handle(self.clock.now(), event);
+            self.take_in(event);
         }
+    }
+
+    fn take_in(&mut self, event: Event) {
+        let now = self.clock.now();
+        let is_replaying = self.sequence.is_replaying();
+        self.stopwatch.happened(now, &event, is_replaying, &mut self.status);
+        if let Event::ReloadRequested { reload, .. } = &event {
+            self.max_batch_records = reload.tuning.max_batch_records;
+            self.bounds.iter().for_each(|bounds| bounds.set_batch(self.max_batch_records));
+        }
+        self.sequence.handle(now, event);
     }
 
     fn perform(&mut self, action: Action) -> Option<Outcome> {
         tracing::trace!(?action);
+        self.stopwatch.doing(self.clock.now(), &action, &mut self.status);
         match action {
             Action::Send { input, command } => self.readers[input].request(command),
             Action::LoadJournal { after } => self.with_journal(|journal| journal.load(after)),
@@ -344,10 +371,34 @@ impl Controller {
                 }
             },
             Action::Complete => self.worker.complete(),
+            Action::LimitBatch { input, records } => {
+                let records = usize::try_from(records).unwrap_or(usize::MAX);
+                self.bounds[input].set_batch(records.min(self.max_batch_records));
+            }
+            Action::Reload { inputs } => self.reload(&inputs),
+            Action::KeepPauses { inputs, ticket } => match &self.journal {
+                Some(journal) => journal.keep_paused(inputs, ticket),
+                None => {
+                    let _ = self.sender.send(Event::PausesKept { ticket });
+                }
+            },
+            Action::Answer { ticket, answer } => self.desk.answer(ticket, answer),
             Action::Notify(notice) => self.tell(notice),
             Action::Done(outcome) => return Some(outcome),
         }
         None
+    }
+
+    fn reload(&mut self, inputs: &[InputTuning]) {
+        for (number, tuning) in inputs.iter().enumerate() {
+            self.bounds[number].set_limits(tuning.limits);
+            self.status.inputs[number].limits = tuning.limits;
+            if let Some(max_pending_records) = tuning.max_pending_records {
+                self.readers[number].reload(max_pending_records);
+            }
+        }
+        self.status.reloads += 1;
+        tracing::info!("changed settings are in force");
     }
 
     fn with_journal(&self, work: impl FnOnce(&Journal)) {
@@ -360,7 +411,7 @@ impl Controller {
         for input in 0..self.readers.len() {
             if self.readers[input].is_closed() {
                 self.take_waiting_events();
-                self.sequence.handle(self.clock.now(), Event::InputClosed { input });
+                self.take_in(Event::InputClosed { input });
             }
         }
     }
@@ -368,7 +419,7 @@ impl Controller {
     /// What a reader reported before it closed must be known before its end is judged.
     fn take_waiting_events(&mut self) {
         while let Ok(event) = self.events.try_recv() {
-            self.sequence.handle(self.clock.now(), event);
+            self.take_in(event);
         }
     }
 
@@ -386,9 +437,22 @@ impl Controller {
             Notice::Answered { input } => {
                 tracing::info!(input = name(input), "the stalled reader has answered");
             }
-            Notice::InputError { input, text } => tracing::warn!(input = name(input), "{text}"),
-            Notice::Checkpointed { step } => {
+            Notice::InputError { input, kind, text } => {
+                tracing::warn!(input = name(input), kind, "{text}");
+                let input = &mut self.status.inputs[input];
+                *input.errors.entry(kind).or_default() += 1;
+                input.last_error = Some(text);
+            }
+            Notice::Checkpointed { step, took } => {
                 self.status.checkpoints += 1;
+                if let Some(journal) = &self.journal {
+                    self.status.checkpoint.stored(CheckpointSummary {
+                        step,
+                        stored_at: SystemTime::now(),
+                        took: Some(took),
+                        bytes: Some(journal.kept().checkpoint_bytes()),
+                    });
+                }
                 for (reader, seek) in self.readers.iter().zip(self.storing.drain(..)) {
                     if let Some(seek) = seek {
                         reader.checkpointed(&seek);
@@ -413,11 +477,21 @@ impl Controller {
         status.phase = if replaying { Phase::Replaying } else { phase };
         status.step = self.sequence.last_step();
         status.checkpointed_step = self.sequence.checkpointed_step();
-        status.elapsed = self.begun.elapsed();
+        let elapsed = self.begun.elapsed();
+        let since_last = elapsed.saturating_sub(status.elapsed);
+        status.elapsed = elapsed;
+        status.steps_in_flight = self.sequence.steps_in_flight();
+        status.checkpoint.stage = self.sequence.checkpoint_stage();
+        status.reloading = self.sequence.is_reloading();
+        status.journal =
+            self.journal.as_ref().map(|journal| journal.kept().journal()).unwrap_or_default();
         for (number, input) in status.inputs.iter_mut().enumerate() {
             input.held = self.sequence.held(number);
             input.ended = self.sequence.has_ended(number);
             input.at_barrier = self.sequence.at_barrier(number);
+            if input.stalled {
+                input.stalled_for += since_last;
+            }
             input.stalled = self.sequence.is_stalled(number);
             input.paused = self.sequence.pause_reasons(number);
             input.policies = self.policies[number].now();
@@ -427,6 +501,7 @@ impl Controller {
             output.records = written.records.load(Ordering::Relaxed);
             output.bytes = written.bytes.load(Ordering::Relaxed);
             output.policies = reporter.policies.now();
+            output.retries = reporter.retries.load(Ordering::Relaxed);
             let trouble = reporter.trouble.lock().unwrap_or_else(PoisonError::into_inner);
             output.trouble.clone_from(&trouble);
         }
@@ -490,6 +565,7 @@ fn report(outputs: &mut [NamedOutput], last_step: u64) -> Vec<Arc<Reporter>> {
             name: output.name.clone(),
             policies: Arc::default(),
             trouble: Arc::<Trouble>::default(),
+            retries: AtomicU64::default(),
         });
         output.output.attach(last_step, reporter.clone());
         reporter

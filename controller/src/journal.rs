@@ -1,6 +1,8 @@
 //! The thread that owns the state directory. Steps that wait together become durable together.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -9,9 +11,10 @@ use tokio::sync::mpsc::UnboundedSender;
 
 use crate::alarm::Alarm;
 use crate::script::Script;
-use crate::sequence::{Checkpoint, Event, Failure, JournaledStep};
+use crate::sequence::{Checkpoint, Event, Failure, JournaledStep, Ticket};
 use crate::space::SpaceWait;
 use crate::state::{State, StateError};
+use crate::status::JournalStatus;
 
 /// Steps read at a time when the journal is replayed.
 const LOAD_STEPS: u32 = 1000;
@@ -30,6 +33,26 @@ enum Work {
     Load { after: u64 },
     Append(JournaledStep),
     Store(Checkpoint),
+    KeepPaused { inputs: Vec<usize>, ticket: Ticket },
+}
+
+/// What the state directory holds, readable from any thread.
+#[derive(Debug, Default)]
+pub(crate) struct Kept {
+    steps: AtomicU64,
+    bytes: AtomicU64,
+    checkpoint_bytes: AtomicU64,
+}
+
+impl Kept {
+    pub(crate) fn journal(&self) -> JournalStatus {
+        let [steps, bytes] = [&self.steps, &self.bytes].map(|n| n.load(Ordering::Relaxed));
+        JournalStatus { steps, bytes }
+    }
+
+    pub(crate) fn checkpoint_bytes(&self) -> u64 {
+        self.checkpoint_bytes.load(Ordering::Relaxed)
+    }
 }
 
 /// The thread; it ends, and releases the state directory, when this is dropped.
@@ -38,20 +61,29 @@ pub(crate) struct Journal {
     thread: Option<JoinHandle<()>>,
     /// Calls off waiting for space when dropped.
     patience: Option<Sender<()>>,
+    kept: Arc<Kept>,
 }
 
 impl Journal {
+    /// `size` is what the journal has already.
     pub(crate) fn start(
         source: Source,
+        size: JournalStatus,
         events: UnboundedSender<Event>,
     ) -> Result<Self, std::io::Error> {
+        let kept = Arc::new(Kept {
+            steps: size.steps.into(),
+            bytes: size.bytes.into(),
+            ..Kept::default()
+        });
+        let keeps = kept.clone();
         let (work, receiver) = channel();
         let (patience, called_off) = channel();
         let space = SpaceWait { events, called_off };
         let thread = std::thread::Builder::new()
             .name("lockgate-journal".into())
-            .spawn(move || run(source, &receiver, &space))?;
-        Ok(Self { work: Some(work), thread: Some(thread), patience: Some(patience) })
+            .spawn(move || run(source, &receiver, &space, &keeps))?;
+        Ok(Self { work: Some(work), thread: Some(thread), patience: Some(patience), kept })
     }
 
     pub(crate) fn load(&self, after: u64) {
@@ -64,6 +96,15 @@ impl Journal {
 
     pub(crate) fn store(&self, checkpoint: Checkpoint) {
         self.send(Work::Store(checkpoint));
+    }
+
+    pub(crate) fn keep_paused(&self, inputs: Vec<usize>, ticket: Ticket) {
+        self.send(Work::KeepPaused { inputs, ticket });
+    }
+
+    /// What the state directory holds.
+    pub(crate) fn kept(&self) -> &Kept {
+        &self.kept
     }
 
     fn send(&self, work: Work) {
@@ -82,13 +123,13 @@ impl Drop for Journal {
     }
 }
 
-fn run(mut source: Source, work: &Receiver<Work>, space: &SpaceWait) {
+fn run(mut source: Source, work: &Receiver<Work>, space: &SpaceWait, kept: &Kept) {
     let alarm = Alarm::set("the thread of the state directory", space.events.clone());
     let mut waiting = VecDeque::new();
     while let Some(next) = waiting.pop_front().or_else(|| work.recv().ok()) {
         waiting.extend(work.try_iter());
         let done = match &mut source {
-            Source::State(state) => keep(state, next, &mut waiting, space),
+            Source::State(state) => keep(state, next, &mut waiting, space, kept),
             Source::Script(script) => follow(script, &next),
         };
         let failed = done.is_err();
@@ -105,6 +146,7 @@ fn keep(
     work: Work,
     waiting: &mut VecDeque<Work>,
     space: &SpaceWait,
+    kept: &Kept,
 ) -> Result<Event, Failure> {
     let done = match work {
         Work::Load { after } => {
@@ -119,13 +161,26 @@ fn keep(
                 steps.push(step);
             }
             let through = steps.last().map_or(0, |step| step.step);
-            let append = || state.append(&steps);
-            space.until_space(is_full, append).map(|()| Event::Journaled { through })
+            space.until_space(is_full, || state.append(&steps)).map(|bytes| {
+                kept.steps.fetch_add(steps.len() as u64, Ordering::Relaxed);
+                kept.bytes.fetch_add(bytes, Ordering::Relaxed);
+                Event::Journaled { through }
+            })
         }
         Work::Store(checkpoint) => {
             let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
             let store = || state.store(&checkpoint, now.as_millis() as u64);
-            space.until_space(is_full, store).map(|()| Event::Stored)
+            space.until_space(is_full, store).map(|bytes| {
+                // It covers every step that was journaled before.
+                kept.steps.store(0, Ordering::Relaxed);
+                kept.bytes.store(0, Ordering::Relaxed);
+                kept.checkpoint_bytes.store(bytes, Ordering::Relaxed);
+                Event::Stored
+            })
+        }
+        Work::KeepPaused { inputs, ticket } => {
+            let keep = || state.keep_paused(&inputs);
+            space.until_space(is_full, keep).map(|()| Event::PausesKept { ticket })
         }
     };
     done.map_err(Failure::State)
@@ -145,6 +200,7 @@ fn follow(script: &mut Script, work: &Work) -> Result<Event, Failure> {
             Err(Failure::Bug(text))
         }
         Work::Store(_) => Ok(Event::Stored),
+        Work::KeepPaused { ticket, .. } => Ok(Event::PausesKept { ticket: *ticket }),
     }
 }
 

@@ -8,6 +8,8 @@ mod alarm;
 mod consumer;
 mod driver;
 mod error;
+mod handle;
+mod histogram;
 mod journal;
 mod lock;
 mod pipeline;
@@ -17,19 +19,29 @@ mod sequence;
 mod space;
 mod state;
 mod status;
+mod tap;
+mod timing;
+mod tuning;
 mod worker;
 
-pub use driver::{Controller, Handle};
+pub use driver::Controller;
 pub use error::Error;
-pub use pipeline::{Delivery, Input, NamedOutput, OnStall, Pipeline, Settings};
+pub use handle::{Handle, SteerError};
+pub use histogram::Histogram;
+pub use pipeline::{Delivery, Input, NamedOutput, Pipeline, Settings};
 pub use recorder::Recorder;
 pub use script::Script;
 pub use sequence::{
-    Action, Checkpoint, CheckpointStage, Event, Failure, JournalPart, JournaledStep, Notice,
-    Outcome, PauseReason, Sequence, SequenceFault, SequenceInput, SequenceSettings,
+    Action, Answer, Checkpoint, CheckpointStage, Event, Failure, JournalPart, JournaledStep,
+    Notice, Outcome, PauseReason, Sequence, SequenceFault, SequenceInput, SequenceSettings, Ticket,
 };
 pub use state::{
     ChangeClass, Inspection, NamedPart, NamedStep, Owner, Setting, State, StateError,
     StoredCheckpoint,
 };
-pub use status::{InputStatus, OutputStatus, Phase, Status};
+pub use status::{
+    CheckpointStatus, CheckpointSummary, InputStatus, JournalStatus, OutputStatus, Phase, Status,
+    StepDurations,
+};
+pub use tap::{Tap, TapError, Tapped};
+pub use tuning::{InputTuning, OnStall, Reload, Tuning};

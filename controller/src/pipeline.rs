@@ -1,11 +1,12 @@
 //! What a controller runs: endpoints, circuit and settings, checked and composed by the caller.
 
 use std::path::PathBuf;
-use std::time::Duration;
+
+use lockgate_core::{Circuit, FaultTolerance, InputEndpoint, Output, PassThrough};
 
 use crate::recorder::Recorder;
 use crate::state::Setting;
-use lockgate_core::{Circuit, FaultTolerance, InputEndpoint, Output, PassThrough, QueueLimits};
+use crate::tuning::{InputTuning, Tuning};
 
 /// A composed pipeline.
 pub struct Pipeline {
@@ -39,8 +40,7 @@ impl Pipeline {
         name: impl Into<String>,
         endpoint: impl InputEndpoint + 'static,
     ) -> Self {
-        let (endpoint, limits) = (Box::new(endpoint), Input::LIMITS);
-        self.inputs.push(Input { name: name.into(), endpoint, limits });
+        self.inputs.push(Input::new(name, Box::new(endpoint)));
         self
     }
 
@@ -65,14 +65,18 @@ pub struct Input {
     pub name: String,
     /// The source.
     pub endpoint: Box<dyn InputEndpoint>,
-    /// How much its reader may hold.
-    pub limits: QueueLimits,
+    /// How it is read.
+    pub tuning: InputTuning,
+    /// The places in the pipeline of the inputs that must have ended before this one is read.
+    pub start_after: Vec<usize>,
 }
 
 impl Input {
-    /// What a reader may hold if nothing else is said.
-    pub const LIMITS: QueueLimits =
-        QueueLimits { max_queued_records: 1_000_000, max_queued_bytes: 16 << 20 };
+    /// An input that is read from the start, as usual.
+    pub fn new(name: impl Into<String>, endpoint: Box<dyn InputEndpoint>) -> Self {
+        let tuning = InputTuning::default();
+        Self { name: name.into(), endpoint, tuning, start_after: Vec::new() }
+    }
 }
 
 /// An output of a pipeline.
@@ -106,16 +110,6 @@ impl Delivery {
     }
 }
 
-/// What to do about a reader that does not answer. It is reported either way.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum OnStall {
-    /// Wait for it.
-    #[default]
-    Wait,
-    /// Stop the pipeline.
-    Stop,
-}
-
 /// How a pipeline is run.
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -127,20 +121,8 @@ pub struct Settings {
     pub fingerprint: Vec<Setting>,
     /// Whether to go on from the stored positions although a change of these resets them.
     pub accept_changes: bool,
-    /// Time between checkpoints.
-    pub checkpoint_interval: Duration,
-    /// A step is cut when this many records are buffered.
-    pub min_batch_records: u64,
-    /// A step is cut at the latest this long after its first record was buffered.
-    pub max_buffering_delay: Duration,
-    /// Each input gives at most this many records to one step.
-    pub max_batch_records: usize,
-    /// A reader that has not answered for this long is stalled.
-    pub stall_timeout: Duration,
-    /// What to do then.
-    pub on_stall: OnStall,
-    /// How long an orderly stop may take.
-    pub shutdown_timeout: Duration,
+    /// What may change while it runs.
+    pub tuning: Tuning,
 }
 
 impl Settings {
@@ -151,13 +133,7 @@ impl Settings {
             state_dir: state_dir.into(),
             fingerprint: Vec::new(),
             accept_changes: false,
-            checkpoint_interval: Duration::from_secs(10),
-            min_batch_records: 5_000,
-            max_buffering_delay: Duration::from_millis(5),
-            max_batch_records: 100_000,
-            stall_timeout: Duration::from_secs(60),
-            on_stall: OnStall::default(),
-            shutdown_timeout: Duration::from_secs(30),
+            tuning: Tuning::default(),
         }
     }
 }

@@ -14,9 +14,13 @@ mod event;
 mod fault;
 mod flight;
 mod input;
+mod pace;
 #[cfg(test)]
 mod schedules;
 mod shape;
+mod steer;
+#[cfg(test)]
+mod steering;
 mod step;
 #[cfg(test)]
 mod tests;
@@ -25,8 +29,7 @@ use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
 
 use lockgate_core::{
-    Batch, BufferSize, FaultTolerance, InputReaderCommand, ProtocolError, QueueLimits, ReaderState,
-    Resume, size,
+    Batch, BufferSize, FaultTolerance, InputReaderCommand, ProtocolError, ReaderState, Resume, size,
 };
 use serde_json::Value as JsonValue;
 
@@ -37,17 +40,32 @@ pub use fault::SequenceFault;
 use flight::Flight;
 use input::Input;
 pub use input::PauseReason;
+pub use steer::{Answer, Ticket};
+use steer::{CheckpointWaiters, Reloading, Suspension};
 use step::Forming;
+
+use crate::tuning::{InputTuning, OnStall, Tuning};
 
 /// What the machine has to know about an input.
 #[derive(Clone, Debug)]
 pub struct SequenceInput {
     /// Its name.
     pub name: String,
-    /// What its reader may hold.
-    pub limits: QueueLimits,
+    /// How it is read.
+    pub tuning: InputTuning,
     /// Where it was opened: the last checkpoint's position, or its start.
     pub seek: Option<JsonValue>,
+    /// Whether somebody has paused it before this run.
+    pub paused: bool,
+    /// The inputs that must have ended before it is read.
+    pub start_after: Vec<usize>,
+}
+
+impl SequenceInput {
+    /// An input that is read from the start, opened at `seek`.
+    pub fn new(name: impl Into<String>, tuning: InputTuning, seek: Option<JsonValue>) -> Self {
+        Self { name: name.into(), tuning, seek, paused: false, start_after: Vec::new() }
+    }
 }
 
 /// The rules by which the machine decides.
@@ -55,20 +73,10 @@ pub struct SequenceInput {
 pub struct SequenceSettings {
     /// What the readers promised. Steps are journaled under [`FaultTolerance::ExactlyOnce`].
     pub level: FaultTolerance,
-    /// Time between checkpoints.
-    pub checkpoint_interval: Duration,
-    /// A step is cut when this many records are buffered.
-    pub min_batch_records: u64,
-    /// A step is cut at the latest this long after its first record was buffered.
-    pub max_buffering_delay: Duration,
+    /// What may change while it runs.
+    pub tuning: Tuning,
     /// Steps in flight hold at most this many bytes, plus one step.
     pub max_bytes_in_flight: u64,
-    /// A reader that has not answered for this long is stalled.
-    pub stall_timeout: Duration,
-    /// Whether a stalled reader stops the run.
-    pub stop_on_stall: bool,
-    /// How long an orderly stop may take.
-    pub shutdown_timeout: Duration,
 }
 
 /// Steps in flight at most. More would not go faster: the journal writes all that wait in one go.
@@ -89,6 +97,8 @@ pub struct Sequence {
     checkpointed_step: u64,
     checkpoint_due: Duration,
     checkpoint_requested: bool,
+    /// When the checkpoint under way, or the last one, began.
+    checkpoint_began: Duration,
     /// Inputs whose readers hold records.
     holding: BTreeSet<usize>,
     /// Inputs that stand where no checkpoint can be taken.
@@ -98,8 +108,15 @@ pub struct Sequence {
     /// Since when those that stay where they are, for the sake of a checkpoint, do so: another reader at a
     /// barrier moved then, or they were asked all the same.
     staying_since: Duration,
-    /// How many of outputs and journal wait for space on a disk.
-    blocked: usize,
+    /// Why outputs and journal wait for space on a disk, one reason for each that does.
+    blocked: Vec<String>,
+    /// Inputs whose readers hold records that may not enter a step yet.
+    paced: BTreeSet<usize>,
+    /// Inputs that wait for the end of others.
+    waiting_to_start: BTreeSet<usize>,
+    checkpoint_waiters: CheckpointWaiters,
+    suspension: Suspension,
+    reloading: Option<Reloading>,
     /// When an orderly stop must have ended.
     stop_deadline: Option<Duration>,
     actions: VecDeque<Action>,
@@ -138,22 +155,32 @@ impl Sequence {
         now: Duration,
     ) -> Self {
         let level = settings.level;
+        let inputs: Vec<_> =
+            inputs.into_iter().map(|input| Input::new(input, level, now)).collect();
+        let waits = |input: &usize| inputs[*input].pauses.contains(&PauseReason::StartOrder);
+        let waiting_to_start = (0..inputs.len()).filter(waits);
         let mut sequence = Self {
-            checkpoint_due: now.saturating_add(settings.checkpoint_interval),
-            inputs: inputs.into_iter().map(|input| Input::new(input, level)).collect(),
+            checkpoint_due: now.saturating_add(settings.tuning.checkpoint_interval),
             phase: Phase::Running,
             settings,
+            waiting_to_start: waiting_to_start.collect(),
+            inputs,
             last_step,
             forming: None,
             flight: Flight::default(),
             checkpoint: CheckpointStage::Idle,
             checkpointed_step: last_step,
             checkpoint_requested: false,
+            checkpoint_began: now,
             holding: BTreeSet::new(),
             barriers: BTreeSet::new(),
             held_since: None,
             staying_since: now,
-            blocked: 0,
+            blocked: Vec::new(),
+            paced: BTreeSet::new(),
+            checkpoint_waiters: CheckpointWaiters::default(),
+            suspension: Suspension::default(),
+            reloading: None,
             stop_deadline: None,
             actions: VecDeque::new(),
             fault: None,
@@ -181,7 +208,7 @@ impl Sequence {
         }
         let stall = (self.forming.iter())
             .flat_map(|forming| &forming.missing)
-            .filter_map(|input| self.inputs[*input].stall_due(self.settings.stall_timeout))
+            .filter_map(|input| self.inputs[*input].stall_due(self.settings.tuning.stall_timeout))
             .min();
         let phase = match &self.phase {
             Phase::Running if self.forming.is_none() => {
@@ -195,7 +222,9 @@ impl Sequence {
             }
             _ => None,
         };
-        stall.into_iter().chain(phase).chain(self.stop_deadline).min()
+        let paced = self.paced.iter().filter_map(|input| self.inputs[*input].pace);
+        let paced = paced.map(|pace| pace.next_at).min();
+        stall.into_iter().chain(phase).chain(paced).chain(self.stop_deadline).min()
     }
 
     /// The last step that exists.
@@ -253,6 +282,16 @@ impl Sequence {
         self.inputs[input].pauses.iter().copied().collect()
     }
 
+    /// Whether changed settings wait until what was read under the old ones has been handed over.
+    pub fn is_reloading(&self) -> bool {
+        self.reloading.is_some()
+    }
+
+    /// How many steps exist and are not written yet.
+    pub fn steps_in_flight(&self) -> usize {
+        self.flight.len()
+    }
+
     /// Takes in what happened at time `now` (from any fixed beginning, never going back).
     pub fn handle(&mut self, now: Duration, event: Event) {
         if matches!(self.phase, Phase::Done) {
@@ -275,6 +314,7 @@ impl Sequence {
                 let checked = self.inputs[input].protocol.discarded(amount);
                 if self.believe(now, checked) && self.held(input).records == 0 {
                     self.holding.remove(&input);
+                    self.paced.remove(&input);
                     if self.holding.is_empty() {
                         self.held_since = None;
                     }
@@ -292,9 +332,11 @@ impl Sequence {
                 if self.believe(now, checked) {
                     let rest = self.inputs[input].protocol.held().records;
                     self.inputs[input].stopped = given.records == 0 && rest > 0;
+                    self.inputs[input].gave(now, given.records);
                     if rest == 0 || self.has(SequenceFault::RestForgotten) {
                         self.holding.remove(&input);
                     }
+                    self.keep_pace(now, input);
                     self.answered(input, batches, Some(resume));
                 }
             }
@@ -303,7 +345,8 @@ impl Sequence {
                 self.believe(now, ended);
             }
             Event::InputFailed { input, fatal: false, error } => {
-                self.act(Action::Notify(Notice::InputError { input, text: error.to_string() }));
+                let (kind, text) = (error.kind(), error.to_string());
+                self.act(Action::Notify(Notice::InputError { input, kind, text }));
             }
             Event::InputFailed { input, fatal: true, error } => {
                 self.inputs[input].protocol.fatal();
@@ -335,13 +378,14 @@ impl Sequence {
             Event::Stepped { step } => self.flight.stepped(step),
             Event::Written { step } => self.flight.written(step),
             Event::Blocked { reason } => {
-                self.blocked += 1;
-                self.act(Action::Notify(Notice::Blocked { reason }));
+                self.blocked.push(reason.clone());
                 (0..self.inputs.len()).for_each(|i| self.pause(now, i, PauseReason::Backpressure));
+                self.no_checkpoint_for_now(now, &reason);
+                self.act(Action::Notify(Notice::Blocked { reason }));
             }
             Event::Unblocked => {
-                self.blocked = self.blocked.saturating_sub(1);
-                if self.blocked == 0 {
+                self.blocked.pop();
+                if self.blocked.is_empty() {
                     self.act(Action::Notify(Notice::Unblocked));
                     (0..self.inputs.len())
                         .for_each(|i| self.resume(now, i, PauseReason::Backpressure));
@@ -358,8 +402,11 @@ impl Sequence {
             }
             Event::Completed => {
                 self.checkpoint.advance(CheckpointStage::Idle);
-                self.checkpoint_due = now.saturating_add(self.settings.checkpoint_interval);
-                self.act(Action::Notify(Notice::Checkpointed { step: self.checkpointed_step }));
+                self.checkpoint_completed();
+                self.checkpoint_due = now.saturating_add(self.settings.tuning.checkpoint_interval);
+                let step = self.checkpointed_step;
+                let took = now.saturating_sub(self.checkpoint_began);
+                self.act(Action::Notify(Notice::Checkpointed { step, took }));
                 if matches!(self.phase, Phase::Ending { .. }) {
                     self.end();
                 }
@@ -367,8 +414,16 @@ impl Sequence {
             Event::Broken { failure } => self.done(Outcome::failed(failure)),
             Event::PauseRequested { input } => self.pause(now, input, PauseReason::User),
             Event::ResumeRequested { input } => self.resume(now, input, PauseReason::User),
+            Event::PausesAwaited { ticket } => self.keep_pauses(ticket),
+            Event::PausesKept { ticket } => self.answer(ticket, Answer::PausesKept),
             Event::CheckpointRequested => self.checkpoint_requested = true,
-            Event::StopRequested => self.stop(now, Ending::Stopped),
+            Event::CheckpointAwaited { ticket } => self.await_checkpoint(ticket),
+            Event::SuspendRequested { ticket } => self.suspend(now, ticket),
+            Event::ReloadRequested { reload, ticket } => self.reload(now, reload, ticket),
+            Event::StopRequested => {
+                self.suspension.stops = false;
+                self.stop(now, Ending::Stopped);
+            }
         }
     }
 
@@ -377,6 +432,40 @@ impl Sequence {
         if self.believe(now, buffered) && !self.is_replaying() && amount.records > 0 {
             self.holding.insert(input);
             self.held_since.get_or_insert(now);
+            self.keep_pace(now, input);
+        }
+    }
+
+    /// What a rate keeps back does not count as held until its time has come.
+    fn keep_pace(&mut self, now: Duration, input: usize) {
+        let holds = self.held(input).records > 0;
+        let waits = self.inputs[input].pace.is_some_and(|pace| pace.next_at > now);
+        if holds && waits && self.holding.remove(&input) {
+            self.paced.insert(input);
+        } else if !waits && self.paced.remove(&input) && holds {
+            self.holding.insert(input);
+            self.held_since.get_or_insert(now);
+        }
+        if self.holding.is_empty() && self.forming.is_none() {
+            self.held_since = None;
+        }
+    }
+
+    fn paced_may_go_on(&mut self, now: Duration) {
+        for input in std::mem::take(&mut self.paced) {
+            self.paced.insert(input);
+            self.keep_pace(now, input);
+        }
+    }
+
+    /// Lets the inputs read on that waited for the end of others.
+    fn start_those_in_turn(&mut self, now: Duration) {
+        for input in self.waiting_to_start.clone() {
+            let before = &self.inputs[input].start_after;
+            if before.iter().all(|before| self.inputs[*before].is_done()) {
+                self.waiting_to_start.remove(&input);
+                self.resume(now, input, PauseReason::StartOrder);
+            }
         }
     }
 
@@ -414,20 +503,25 @@ impl Sequence {
             .copied()
             .filter(|input| {
                 self.inputs[*input]
-                    .stall_due(self.settings.stall_timeout)
+                    .stall_due(self.settings.tuning.stall_timeout)
                     .is_some_and(|due| due <= now)
             })
             .collect();
         for input in missing {
             let silent = self.inputs[input].stall(now);
             self.act(Action::Notify(Notice::Stalled { input, silent }));
-            if self.settings.stop_on_stall {
+            if self.settings.tuning.on_stall == OnStall::Stop {
                 self.fail(now, Failure::Stalled { input, silent });
             }
         }
+        self.paced_may_go_on(now);
         if self.stop_deadline.is_some_and(|deadline| deadline <= now)
             && !self.has(SequenceFault::StopNeverLate)
         {
+            let checkpoint = self.checkpointed_step;
+            if self.call_off_suspension(now, &Answer::Late { checkpoint }) {
+                return;
+            }
             let outcome = match self.take_ending() {
                 Some(Ending::Failed(failure)) => Outcome::Failed(failure),
                 _ => Outcome::StoppedLate,
@@ -445,6 +539,10 @@ impl Sequence {
                 && let Some(step) = self.flight.next_to_write()
             {
                 self.act(Action::Write { step });
+            }
+            self.start_those_in_turn(now);
+            if self.advance_reload(now) {
+                continue;
             }
             let moved = match &self.phase {
                 Phase::Done => false,
@@ -478,51 +576,6 @@ impl Sequence {
         self.ask_for_step(now)
     }
 
-    fn extend_all(&mut self, now: Duration) {
-        for input in 0..self.inputs.len() {
-            let idle = matches!(
-                self.inputs[input].protocol.state(),
-                ReaderState::New | ReaderState::Replaying { answered: true }
-            );
-            if idle && self.inputs[input].pauses.is_empty() {
-                self.send(now, input, InputReaderCommand::Extend);
-                if self.has(SequenceFault::ExtendedTwice) {
-                    self.act(Action::Send { input, command: InputReaderCommand::Extend });
-                }
-            }
-        }
-    }
-
-    fn pause(&mut self, now: Duration, input: usize, reason: PauseReason) {
-        let Some(paused) = self.inputs.get_mut(input) else { return };
-        paused.pauses.insert(reason);
-        let runs = matches!(paused.protocol.state(), ReaderState::Running { .. });
-        if runs || reason == PauseReason::Backpressure && self.has(SequenceFault::PausedTwice) {
-            self.send(now, input, InputReaderCommand::Pause);
-        }
-    }
-
-    fn resume(&mut self, now: Duration, input: usize, reason: PauseReason) {
-        let Some(resumed) = self.inputs.get_mut(input) else { return };
-        resumed.pauses.remove(&reason);
-        let waits = match self.inputs[input].protocol.state() {
-            ReaderState::Paused { .. } => true,
-            ReaderState::New | ReaderState::Replaying { answered: true } => !self.is_replaying(),
-            _ => false,
-        };
-        // A stop wants no more, except from a reader that must get away from a barrier.
-        let wanted = match &self.phase {
-            Phase::Replaying { .. } | Phase::Running => true,
-            Phase::Stopping { ending: Ending::Stopped } => self.barriers.contains(&input),
-            _ => false,
-        };
-        let free =
-            self.inputs[input].pauses.is_empty() || self.has(SequenceFault::PauseReasonsMixed);
-        if waits && wanted && free {
-            self.send(now, input, InputReaderCommand::Extend);
-        }
-    }
-
     fn send(&mut self, now: Duration, input: usize, command: InputReaderCommand) {
         match self.inputs[input].protocol.send(&command) {
             Ok(()) => {
@@ -531,6 +584,12 @@ impl Sequence {
                     InputReaderCommand::Replay { .. } | InputReaderCommand::Queue { .. }
                 ) {
                     self.inputs[input].asked(now);
+                }
+                self.inputs[input].sent(&command);
+                if let (InputReaderCommand::Queue { .. }, Some(pace)) =
+                    (&command, self.inputs[input].pace)
+                {
+                    self.act(Action::LimitBatch { input, records: pace.at_most() });
                 }
                 self.act(Action::Send { input, command });
             }

@@ -5,6 +5,7 @@
 //! Not here: when to write ([`Sequence`](crate::Sequence)) and on which thread (`journal.rs`).
 
 mod error;
+mod paused;
 mod reader;
 mod rows;
 mod schema;
@@ -19,6 +20,7 @@ use serde_json::Value as JsonValue;
 
 use crate::lock::{LockError, StateLock};
 use crate::sequence::{Checkpoint, JournalPart, JournaledStep};
+use crate::status::JournalStatus;
 pub use error::StateError;
 use reader::Reader;
 use rows::{encode_msgpack, journal_seal, seal};
@@ -219,12 +221,29 @@ impl State {
         steps.into_iter().map(numbered).collect()
     }
 
-    /// Makes `steps` durable, all or none.
+    /// How much is journaled since the last checkpoint.
+    ///
+    /// # Errors
+    /// If the journal cannot be read.
+    pub fn journal_size(&self) -> Result<JournalStatus, StateError> {
+        let sql = "SELECT count(DISTINCT step), coalesce(sum(length(seek) + length(replay)), 0)
+                   FROM journal";
+        let size = self.database.query_row(sql, [], |row| {
+            Ok(JournalStatus {
+                steps: row.get::<_, i64>(0)?.cast_unsigned(),
+                bytes: row.get::<_, i64>(1)?.cast_unsigned(),
+            })
+        });
+        size.map_err(|error| schema::classify(&self.path, "reading it", error))
+    }
+
+    /// Makes `steps` durable, all or none. Gives how many bytes that took.
     ///
     /// # Errors
     /// [`StateError::Full`] if the same call may come again.
-    pub fn append(&mut self, steps: &[JournaledStep]) -> Result<(), StateError> {
+    pub fn append(&mut self, steps: &[JournaledStep]) -> Result<u64, StateError> {
         let inputs = &self.inputs;
+        let mut bytes = 0;
         in_transaction(&self.path, &mut self.database, "writing the journal", |transaction| {
             let mut insert = transaction.prepare_cached(
                 "INSERT INTO journal (step, input, seek, whole, replay, records, hash, seal)
@@ -235,6 +254,7 @@ impl State {
                     let input = &inputs[part.input];
                     let (seek, whole) = (part.seek.json().to_string(), part.seek.is_whole());
                     let replay = encode_msgpack(&part.replay);
+                    bytes += (seek.len() + replay.len()) as u64;
                     let seal = journal_seal(step.step, input, &seek, whole, &replay, part.digest);
                     let PartDigest { records, hash } = part.digest;
                     let (records, hash) = (records.cast_signed(), hash.cast_signed());
@@ -244,14 +264,17 @@ impl State {
                 }
             }
             Ok(())
-        })
+        })?;
+        Ok(bytes)
     }
 
-    /// Stores `checkpoint` in place of the last one and trims the journal, all or nothing.
+    /// Stores `checkpoint` in place of the last one and trims the journal, all or nothing. Gives the bytes of its
+    /// content.
     ///
     /// # Errors
     /// [`StateError::Full`] if the same call may come again.
-    pub fn store(&mut self, checkpoint: &Checkpoint, stored_at_ms: u64) -> Result<(), StateError> {
+    pub fn store(&mut self, checkpoint: &Checkpoint, stored_at_ms: u64) -> Result<u64, StateError> {
+        let mut bytes = checkpoint.circuit.len() as u64;
         schema::check_place(&self.path, self.inode)?;
         let (inputs, outputs) = (&self.inputs, &self.outputs);
         let last_journaled = if self.keeps_journal { checkpoint.step } else { i64::MAX as u64 };
@@ -281,6 +304,7 @@ impl State {
             )?;
             let mut insert = |kind: &str, name: &String, position: Option<String>| {
                 let text = position.as_deref().unwrap_or_default();
+                bytes += text.len() as u64;
                 let seal =
                     seal(&[&step.to_le_bytes(), kind.as_bytes(), name.as_bytes(), text.as_bytes()]);
                 insert.execute(params![kind, name, position, seal])
@@ -302,7 +326,7 @@ impl State {
                 schema::classify(&self.path, "moving the first checkpoint into the database", error)
             })?;
         }
-        Ok(())
+        Ok(bytes)
     }
 
     /// What is damaged where a position is missing that every checkpoint has.

@@ -17,6 +17,7 @@ use crate::pipeline::NamedOutput;
 use crate::recorder::Recorder;
 use crate::sequence::{Event, Failure};
 use crate::space::SpaceWait;
+use crate::tap::Taps;
 
 enum Work {
     Step(Step),
@@ -48,6 +49,7 @@ impl Worker {
         outputs: Vec<NamedOutput>,
         recorder: Option<Box<dyn Recorder>>,
         hashes: bool,
+        taps: Arc<Taps>,
         events: UnboundedSender<Event>,
     ) -> Result<Self, std::io::Error> {
         let (work, receiver) = channel();
@@ -62,6 +64,7 @@ impl Worker {
             last_step: 0,
             hashes,
             recorder,
+            taps,
             space: SpaceWait { events, called_off },
         };
         let thread = std::thread::Builder::new()
@@ -133,6 +136,7 @@ struct Station {
     /// Whether steps are journaled, which takes their hashes.
     hashes: bool,
     recorder: Option<Box<dyn Recorder>>,
+    taps: Arc<Taps>,
     space: SpaceWait,
 }
 
@@ -172,6 +176,7 @@ impl Station {
                 let _ = self.space.events.send(Event::Hashed { step: step.number, digests });
             }
         }
+        self.taps.parts(step.number, &step.parts);
         let mut output = StepOutput::new(&self.names);
         let number = step.number;
         let done = self.circuit.step(&step, &mut output);
@@ -196,18 +201,16 @@ impl Station {
         if let (Some(recorder), Some((step, digests))) = (&mut self.recorder, recorded) {
             recorder.record(&step, &digests).map_err(recording_failed)?;
         }
-        let mut batches = batches.iter();
-        let written = self.written.clone();
-        let mut written = written.iter();
+        let (written, taps) = (self.written.clone(), self.taps.clone());
+        let mut given = batches.iter().zip(&written).enumerate();
         self.each_output_once(|space, output| {
-            let (Some(batches), Some(written)) = (batches.next(), written.next()) else {
-                return Ok(());
-            };
+            let Some((place, (batches, written))) = given.next() else { return Ok(()) };
             output.output.positions(step, &positions);
             space.until_space(is_full, || output.output.write(step, batches))?;
             let bytes = batches.iter().map(Batch::bytes).sum();
             written.records.fetch_add(count(batches), Ordering::Relaxed);
             written.bytes.fetch_add(bytes, Ordering::Relaxed);
+            taps.output(place, step, batches);
             Ok(())
         })?;
         Ok(Event::Written { step })

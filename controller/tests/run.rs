@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use lockgate_controller::{
-    Controller, Delivery, Error, OnStall, Pipeline, Settings, State, Status,
+    Controller, Delivery, Error, OnStall, Pipeline, Settings, State, Status, Tuning,
 };
 use lockgate_core::{
     Batch, BoxError, Circuit, EndpointError, FaultTolerance, InputConsumer, InputEndpoint,
@@ -19,7 +19,12 @@ use serde_json::Value as JsonValue;
 use tempfile::TempDir;
 
 fn settings(state: &Path) -> Settings {
-    Settings { min_batch_records: 10, max_batch_records: 30, ..Settings::new(state) }
+    settings_of(10, 30, state)
+}
+
+fn settings_of(min_batch_records: u64, max_batch_records: usize, state: &Path) -> Settings {
+    let tuning = Tuning { min_batch_records, max_batch_records, ..Tuning::default() };
+    Settings { tuning, ..Settings::new(state) }
 }
 
 fn numbers(n: u32) -> MemoryInput {
@@ -166,9 +171,7 @@ fn a_journal_from_before_a_change_of_delivery_is_not_replayed() {
         let settings = Settings {
             delivery,
             accept_changes: true,
-            min_batch_records: max_batch_records as u64,
-            max_batch_records,
-            ..Settings::new(dir.path())
+            ..settings_of(max_batch_records as u64, max_batch_records, dir.path())
         };
         Pipeline::new("p", settings)
             .input("numbers", numbers(100))
@@ -277,11 +280,9 @@ impl InputReader for Silent {
 #[test]
 fn a_reader_that_never_answers_is_named_and_stops_the_run_if_told_so() {
     let dir = TempDir::new().unwrap();
-    let settings = Settings {
-        stall_timeout: Duration::from_millis(50),
-        on_stall: OnStall::Stop,
-        ..settings(dir.path())
-    };
+    let mut settings = settings(dir.path());
+    settings.tuning.stall_timeout = Duration::from_millis(50);
+    settings.tuning.on_stall = OnStall::Stop;
     let pipeline = Pipeline::new("p", settings)
         .input("numbers", numbers(10))
         .input("silent", SilentInput)

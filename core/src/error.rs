@@ -49,3 +49,18 @@ pub enum EndpointError {
     #[error("{0}; this is a bug")]
     Bug(String),
 }
+
+impl EndpointError {
+    /// Its kind as one word, to count by.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            EndpointError::Configuration(_) => "configuration",
+            EndpointError::Data(_) => "data",
+            EndpointError::Unavailable { .. } => "unavailable",
+            EndpointError::Storage { .. } => "storage",
+            EndpointError::StorageFull { .. } => "storage_full",
+            EndpointError::Superseded { .. } => "superseded",
+            EndpointError::Bug(_) => "bug",
+        }
+    }
+}

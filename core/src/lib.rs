@@ -12,6 +12,7 @@ mod protocol;
 mod reader;
 mod record;
 mod resume;
+mod watch;
 
 pub use batch::{ArenaFull, Batch, BatchBuilder, Framing, NewRecord, Records, count, size};
 pub use circuit::{Circuit, Part, PassThrough, Step, StepOutput};
@@ -30,3 +31,4 @@ pub use record::{
     BufferSize, Header, Headers, Partition, QueueLimits, Record, Timestamp, TimestampKind,
 };
 pub use resume::{FaultTolerance, Position, Resume};
+pub use watch::{InputWatch, PartitionStatus};

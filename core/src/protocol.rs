@@ -190,6 +190,12 @@ impl ReaderProtocol {
         }
     }
 
+    /// The reader may hold so much from now on. It must hold nothing, and know that it is paused.
+    pub fn reload(&mut self, limits: QueueLimits) {
+        debug_assert_eq!(self.held, BufferSize::ZERO, "what is held was allowed by other limits");
+        self.limits = limits;
+    }
+
     /// The reader's name.
     pub fn reader(&self) -> &str {
         &self.reader

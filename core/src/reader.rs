@@ -1,5 +1,6 @@
 //! The ports of the input side: an endpoint is opened into a reader, which answers to a consumer.
 
+use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use serde_json::Value as JsonValue;
@@ -9,6 +10,7 @@ use crate::command::InputReaderCommand;
 use crate::error::EndpointError;
 use crate::record::{BufferSize, QueueLimits};
 use crate::resume::{FaultTolerance, Resume};
+use crate::watch::InputWatch;
 
 /// A configured source that can be opened.
 pub trait InputEndpoint: Send {
@@ -54,14 +56,26 @@ pub trait InputReader: Send {
     fn checkpointed(&self, seek: &JsonValue) {
         let _ = seek;
     }
+
+    /// From now on at most this many records of each partition are to be pending. Comes while the reader is paused
+    /// and holds nothing. Must not block. For readers that bound partitions one by one; others have
+    /// [`QueueLimits`] only.
+    fn reload(&self, max_pending_records: NonZeroU32) {
+        let _ = max_pending_records;
+    }
+
+    /// What people who watch can look at while it runs.
+    fn watch(&self) -> Option<Arc<dyn InputWatch>> {
+        None
+    }
 }
 
 /// Where a reader reports to. Calls do not block.
 pub trait InputConsumer: Send + Sync {
-    /// How many records to hand over at most in answer to one `Queue`.
+    /// How many records to hand over at most in answer to one `Queue`. May change from one to the next.
     fn max_batch_size(&self) -> usize;
 
-    /// How much the reader may hold.
+    /// How much the reader may hold. Changes only while the reader is paused and holds nothing.
     fn limits(&self) -> QueueLimits;
 
     /// The reader has buffered this much more.

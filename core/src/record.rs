@@ -165,7 +165,7 @@ impl BufferSize {
 
 /// How much a reader may hold that has not been handed over yet. Both are hard bounds; a single record
 /// larger than `max_queued_bytes` is the only thing that may be held beyond it, and then alone.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct QueueLimits {
     /// Largest number of buffered records.
     pub max_queued_records: u64,

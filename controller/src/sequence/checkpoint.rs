@@ -77,13 +77,14 @@ impl Sequence {
             CheckpointStage::Idle => {
                 let wanted = match &self.phase {
                     Phase::Running => {
-                        std::mem::take(&mut self.checkpoint_requested)
+                        self.checkpoint_requested
                             || self.checkpoint_is_useful() && self.checkpoint_due <= now
                     }
                     Phase::Stopping { .. } | Phase::Ending { .. } => true,
                     _ => false,
                 };
                 if wanted {
+                    self.checkpoint_begins(now);
                     self.staying_since = now;
                     self.checkpoint.advance(CheckpointStage::ClearingBarriers);
                 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use lockgate_core::{InputReaderCommand, ReaderState};
 
-use super::{Action, Failure, Outcome, Phase, Sequence, SequenceFault};
+use super::{Action, Failure, Outcome, PauseReason, Phase, Sequence, SequenceFault};
 
 /// How a run that is about to end will end if nothing gets in the way.
 #[derive(Clone, Debug)]
@@ -18,7 +18,7 @@ pub(super) enum Ending {
 impl Sequence {
     /// Wants no more input: steps under way are finished, barriers cleared, a last checkpoint taken.
     pub(super) fn stop(&mut self, now: Duration, ending: Ending) {
-        self.stop_deadline.get_or_insert(now.saturating_add(self.settings.shutdown_timeout));
+        self.stop_deadline.get_or_insert(now.saturating_add(self.settings.tuning.shutdown_timeout));
         if self.is_stopping() {
             return;
         }
@@ -32,6 +32,8 @@ impl Sequence {
         }
         self.phase = Phase::Stopping { ending };
         for input in 0..self.inputs.len() {
+            // Changed settings no longer matter, and must not keep a reader at a barrier.
+            self.inputs[input].pauses.remove(&PauseReason::Reload);
             let reads_on = !failed
                 && self.barriers.contains(&input)
                 && !self.has(SequenceFault::BarrierPausedByStop);
@@ -44,6 +46,7 @@ impl Sequence {
     }
 
     pub(super) fn fail(&mut self, now: Duration, failure: Failure) {
+        self.suspension.stops = false;
         let failed = Ending::Failed(Arc::new(failure));
         match &mut self.phase {
             // The failure during a stop is what people must know.
@@ -77,6 +80,9 @@ impl Sequence {
 
     pub(super) fn done(&mut self, outcome: Outcome) {
         self.phase = Phase::Done;
+        if matches!(outcome, Outcome::Completed | Outcome::Stopped) {
+            self.suspended();
+        }
         for input in 0..self.inputs.len() {
             let reader = &mut self.inputs[input].protocol;
             if reader.send(&InputReaderCommand::Disconnect).is_ok() {

@@ -9,6 +9,9 @@ use lockgate_core::{
 };
 use serde_json::Value as JsonValue;
 
+use super::steer::{Answer, Ticket};
+use crate::tuning::{InputTuning, Reload};
+
 /// Everything that can wake the controller.
 #[derive(Debug)]
 pub enum Event {
@@ -125,8 +128,35 @@ pub enum Event {
         /// The input's number.
         input: usize,
     },
+    /// Somebody waits until which inputs people have paused is durable.
+    PausesAwaited {
+        /// Who.
+        ticket: Ticket,
+    },
+    /// Which inputs people have paused is durable, in answer to [`Action::KeepPauses`].
+    PausesKept {
+        /// Who waits for it.
+        ticket: Ticket,
+    },
     /// Somebody wants a checkpoint now.
     CheckpointRequested,
+    /// Somebody waits for a checkpoint that covers every step that exists now.
+    CheckpointAwaited {
+        /// Who.
+        ticket: Ticket,
+    },
+    /// Somebody wants an orderly stop, but only with a checkpoint: without one the pipeline is to run on.
+    SuspendRequested {
+        /// Who waits for it.
+        ticket: Ticket,
+    },
+    /// Somebody wants other settings.
+    ReloadRequested {
+        /// All of them.
+        reload: Reload,
+        /// Who waits for it.
+        ticket: Ticket,
+    },
     /// Somebody wants an orderly stop: finish the steps under way, take a checkpoint, end.
     StopRequested,
 }
@@ -164,6 +194,33 @@ pub enum Action {
     Store(Checkpoint),
     /// Let the outputs do what must follow; answered by [`Event::Completed`].
     Complete,
+    /// From now on the reader is to give at most this many records to a step, and never more than the pipeline's
+    /// settings allow.
+    LimitBatch {
+        /// The input's number.
+        input: usize,
+        /// How many.
+        records: u64,
+    },
+    /// These settings of the inputs are in force. None that holds anything has other limits than before.
+    Reload {
+        /// Of each input, in their order.
+        inputs: Vec<InputTuning>,
+    },
+    /// Make durable which inputs people have paused; answered by [`Event::PausesKept`].
+    KeepPauses {
+        /// The numbers of those that are.
+        inputs: Vec<usize>,
+        /// Who waits for it.
+        ticket: Ticket,
+    },
+    /// Tell whoever has this ticket.
+    Answer {
+        /// Who.
+        ticket: Ticket,
+        /// What.
+        answer: Answer,
+    },
     /// Tell people.
     Notify(Notice),
     /// Nothing more comes.
@@ -229,6 +286,8 @@ pub enum Notice {
     InputError {
         /// The input's number.
         input: usize,
+        /// Its kind, see [`EndpointError::kind`].
+        kind: &'static str,
         /// The error.
         text: String,
     },
@@ -236,6 +295,8 @@ pub enum Notice {
     Checkpointed {
         /// The last step it covers.
         step: u64,
+        /// How long it took, from the wish for it to the last thing that must follow.
+        took: Duration,
     },
     /// A disk is full; inputs are paused.
     Blocked {

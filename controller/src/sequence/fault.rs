@@ -22,6 +22,8 @@ pub enum SequenceFault {
     RestForgotten,
     /// An input goes on as soon as one of the reasons for its pause is gone.
     PauseReasonsMixed,
+    /// Space on a disk ends a user's pause, too.
+    UserPauseForgotten,
     /// A stop pauses also the reader that has to get away from a barrier.
     BarrierPausedByStop,
     /// A failed run waits for the step that it can no longer complete.
@@ -42,6 +44,12 @@ pub enum SequenceFault {
     StopNeverLate,
     /// A reader that has stopped for a checkpoint is asked to stop for it again.
     StoppedAskedAgain,
+    /// Other limits are in force as soon as a reader that was told to pause holds nothing.
+    ReloadUnheard,
+    /// Inputs stay paused for changed settings that are in force.
+    ReloadStaysPaused,
+    /// A suspension that is called off leaves the readers as they are.
+    CalledOffStaysPaused,
     /// A source that is idle at a barrier holds up the inputs that got away from theirs.
     HeldUpByBarrier,
 }

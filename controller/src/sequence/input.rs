@@ -3,16 +3,22 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use lockgate_core::{FaultTolerance, QueueLimits, ReaderProtocol};
+use lockgate_core::{FaultTolerance, InputReaderCommand, ReaderProtocol, ReaderState};
 use serde_json::Value as JsonValue;
 
 use super::SequenceInput;
+use super::pace::Pace;
+use crate::tuning::InputTuning;
 
 /// Why an input is paused. It runs when no reason is left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum PauseReason {
     /// Somebody asked for it.
     User,
+    /// Others must end first.
+    StartOrder,
+    /// Changed settings wait until what was read under the old ones has been handed over.
+    Reload,
     /// What comes in cannot be stored at the moment.
     Backpressure,
 }
@@ -28,23 +34,73 @@ pub(super) struct Input {
     /// Whether it has just given nothing of what it holds, so as to be where resuming is cheap.
     pub(super) stopped: bool,
     pub(super) stalled: bool,
-    limits: QueueLimits,
+    pub(super) tuning: InputTuning,
+    /// The inputs that must have ended before it is read.
+    pub(super) start_after: Vec<usize>,
+    pub(super) pace: Option<Pace>,
+    /// Whether the last `Queue` came after it was told to pause.
+    asked_in_pause: bool,
+    /// Whether it has answered that one, and holds nothing more.
+    quiet: bool,
     /// When the last `Replay` or `Queue` was sent.
     asked_at: Duration,
 }
 
 impl Input {
-    pub(super) fn new(input: SequenceInput, level: FaultTolerance) -> Self {
+    pub(super) fn new(input: SequenceInput, level: FaultTolerance, now: Duration) -> Self {
+        let SequenceInput { name, tuning, seek, paused, start_after } = input;
+        let user = paused.then_some(PauseReason::User);
+        let order = (!start_after.is_empty()).then_some(PauseReason::StartOrder);
         Self {
-            protocol: ReaderProtocol::new(input.name, level, input.limits),
-            seek: input.seek,
-            pauses: BTreeSet::new(),
+            protocol: ReaderProtocol::new(name, level, tuning.limits),
+            seek,
+            pauses: user.into_iter().chain(order).collect(),
             has_barriers: false,
             stopped: false,
             stalled: false,
-            limits: input.limits,
+            tuning,
+            start_after,
+            pace: tuning.max_records_per_second.map(|rate| Pace::new(rate, now)),
+            asked_in_pause: false,
+            quiet: false,
             asked_at: Duration::ZERO,
         }
+    }
+
+    /// The command was sent.
+    pub(super) fn sent(&mut self, command: &InputReaderCommand) {
+        match command {
+            InputReaderCommand::Queue { .. } => {
+                self.asked_in_pause = matches!(self.protocol.state(), ReaderState::Paused { .. });
+            }
+            _ => self.asked_in_pause = false,
+        }
+        self.quiet = false;
+    }
+
+    /// It gave so many records to a step.
+    pub(super) fn gave(&mut self, now: Duration, records: u64) {
+        self.quiet = self.asked_in_pause && self.protocol.held().records == 0;
+        if let Some(pace) = &mut self.pace {
+            pace.took(now, records);
+        }
+    }
+
+    pub(super) fn drain_shape(&self) -> (bool, bool) {
+        (self.asked_in_pause, self.quiet)
+    }
+
+    /// Whether changed settings need not wait for it: they do not concern it, or it holds nothing and reads nothing.
+    pub(super) fn is_drained(&self) -> bool {
+        let reads_nothing = match self.protocol.state() {
+            ReaderState::New | ReaderState::Replaying { answered: true } | ReaderState::Gone => {
+                true
+            }
+            ReaderState::Replaying { answered: false } | ReaderState::Running { .. } => false,
+            ReaderState::Paused { .. } => self.quiet || self.is_done(),
+        };
+        !self.pauses.contains(&PauseReason::Reload)
+            || reads_nothing && self.protocol.held().records == 0
     }
 
     /// A `Replay` or `Queue` was sent.
@@ -78,7 +134,7 @@ impl Input {
     pub(super) fn is_half_full(&self) -> bool {
         let held = self.protocol.held();
         self.protocol.ended()
-            || held.records * 2 >= self.limits.max_queued_records
-            || held.bytes * 2 >= self.limits.max_queued_bytes
+            || held.records * 2 >= self.tuning.limits.max_queued_records
+            || held.bytes * 2 >= self.tuning.limits.max_queued_bytes
     }
 }

@@ -5,27 +5,27 @@ use std::sync::Arc;
 
 use lockgate_core::{
     BatchBuilder, EndpointError, MemoryInput, MemoryRecord, NewRecord, PartDigest, Partition,
-    Position,
+    Position, QueueLimits,
 };
 use serde_json::json;
 
-use super::tests::{Disk, LIMITS, Rig, SECOND, failure, letters, settings};
+use super::tests::{Disk, LIMITS, Rig, SECOND, failure, letters, settings, settings_of, within};
 use super::*;
 
 /// The machine alone: the test is its readers, and as far as it likes everything else.
-struct Bare {
-    sequence: Sequence,
-    now: Duration,
+pub(super) struct Bare {
+    pub(super) sequence: Sequence,
+    pub(super) now: Duration,
 }
 
 impl Bare {
     /// Begins at 1 s, so that a time of zero stands out.
-    fn new(level: FaultTolerance, inputs: usize) -> Self {
+    pub(super) fn new(level: FaultTolerance, inputs: usize) -> Self {
         Self::with(settings(level), inputs)
     }
 
-    fn with(settings: SequenceSettings, inputs: usize) -> Self {
-        let input = |n| SequenceInput { name: format!("input {n}"), limits: LIMITS, seek: None };
+    pub(super) fn with(settings: SequenceSettings, inputs: usize) -> Self {
+        let input = |n| SequenceInput::new(format!("input {n}"), within(LIMITS), None);
         let inputs = (0..inputs).map(input).collect();
         let mut bare = Self { sequence: Sequence::new(settings, inputs, 0, SECOND), now: SECOND };
         bare.on(Event::JournalLoaded { steps: Vec::new() });
@@ -33,20 +33,20 @@ impl Bare {
         bare
     }
 
-    fn on(&mut self, event: Event) {
+    pub(super) fn on(&mut self, event: Event) {
         self.sequence.handle(self.now, event);
     }
 
-    fn at(&mut self, now: Duration) {
+    pub(super) fn at(&mut self, now: Duration) {
         self.now = now;
         self.on(Event::Tick);
     }
 
-    fn buffered(&mut self, input: usize, n: u64) {
+    pub(super) fn buffered(&mut self, input: usize, n: u64) {
         self.on(Event::Buffered { input, amount: BufferSize { records: n, bytes: n } });
     }
 
-    fn extended(&mut self, input: usize, n: u64, resume: Resume) {
+    pub(super) fn extended(&mut self, input: usize, n: u64, resume: Resume) {
         let mut batch = BatchBuilder::new(Arc::new(Partition { source: "s".into(), number: None }));
         for offset in 0..n {
             batch.push(NewRecord { offset, value: Some(b"x"), ..NewRecord::default() }).unwrap();
@@ -55,30 +55,30 @@ impl Bare {
         self.on(Event::Extended { input, batches, resume });
     }
 
-    fn fails(&mut self, input: usize) {
+    pub(super) fn fails(&mut self, input: usize) {
         let error = EndpointError::Data("as told".into());
         self.on(Event::InputFailed { input, fatal: true, error });
     }
 
-    fn stepped(&mut self, step: u64) {
+    pub(super) fn stepped(&mut self, step: u64) {
         let digests = vec![PartDigest::default(); self.sequence.flight.hashes_wanted(step)];
         self.on(Event::Hashed { step, digests });
         self.on(Event::Stepped { step });
     }
 
     /// Everything that the step waits for happens.
-    fn finish(&mut self, step: u64) {
+    pub(super) fn finish(&mut self, step: u64) {
         self.stepped(step);
         self.on(Event::Journaled { through: step });
         self.on(Event::Written { step });
     }
 
-    fn actions(&mut self) -> Vec<Action> {
+    pub(super) fn actions(&mut self) -> Vec<Action> {
         std::iter::from_fn(|| self.sequence.next_action()).collect()
     }
 
     /// The inputs that are asked for their part of a step, among all the actions that wait.
-    fn asked(&mut self) -> Vec<usize> {
+    pub(super) fn asked(&mut self) -> Vec<usize> {
         let queue = |action| match action {
             Action::Send { input, command: InputReaderCommand::Queue { .. } } => Some(input),
             _ => None,
@@ -87,7 +87,7 @@ impl Bare {
     }
 
     /// Does what the actions say until none is left: the checkpoints stored, and how the run ended.
-    fn settle(&mut self) -> (Vec<Checkpoint>, Option<Outcome>) {
+    pub(super) fn settle(&mut self) -> (Vec<Checkpoint>, Option<Outcome>) {
         let mut checkpoints = Vec::new();
         while let Some(action) = self.sequence.next_action() {
             match action {
@@ -102,7 +102,13 @@ impl Bare {
                 }
                 Action::Complete => self.on(Event::Completed),
                 Action::Done(outcome) => return (checkpoints, Some(outcome)),
-                Action::Send { .. } | Action::LoadJournal { .. } | Action::Notify(_) => {}
+                Action::Send { .. }
+                | Action::LoadJournal { .. }
+                | Action::LimitBatch { .. }
+                | Action::Reload { .. }
+                | Action::KeepPauses { .. }
+                | Action::Answer { .. }
+                | Action::Notify(_) => {}
             }
         }
         (checkpoints, None)
@@ -113,11 +119,11 @@ fn prepared() -> Event {
     Event::Prepared { circuit: Vec::new(), positions: Vec::new() }
 }
 
-fn seek(n: u64) -> Resume {
+pub(super) fn seek(n: u64) -> Resume {
     Resume::Seek { seek: n.into() }
 }
 
-fn replay(n: u64) -> Resume {
+pub(super) fn replay(n: u64) -> Resume {
     Resume::Replay { seek: n.into(), replay: n.into() }
 }
 
@@ -175,7 +181,7 @@ fn nothing_is_due_when_nothing_is_held() {
 #[test]
 fn a_checkpoint_that_is_due_waits_for_the_forming_step() {
     let mut bare = Bare::new(FaultTolerance::ExactlyOnce, 1);
-    bare.sequence.settings.stall_timeout = 100 * SECOND;
+    bare.sequence.settings.tuning.stall_timeout = 100 * SECOND;
     bare.buffered(0, 3);
     bare.extended(0, 3, replay(3));
     bare.at(9 * SECOND);
@@ -254,13 +260,11 @@ fn a_stop_at_a_barrier_survives_a_pause() {
 /// "Never", written as the longest duration there is, overflowed the clock.
 #[test]
 fn the_longest_durations_mean_never() {
-    let longest = SequenceSettings {
-        checkpoint_interval: Duration::MAX,
-        max_buffering_delay: Duration::MAX,
-        stall_timeout: Duration::MAX,
-        shutdown_timeout: Duration::MAX,
-        ..settings(FaultTolerance::AtLeastOnce)
-    };
+    let mut longest = settings(FaultTolerance::AtLeastOnce);
+    longest.tuning.checkpoint_interval = Duration::MAX;
+    longest.tuning.max_buffering_delay = Duration::MAX;
+    longest.tuning.stall_timeout = Duration::MAX;
+    longest.tuning.shutdown_timeout = Duration::MAX;
     let mut bare = Bare::with(longest, 1);
     bare.buffered(0, 1);
     assert_eq!(bare.sequence.next_deadline(), Some(Duration::MAX));
@@ -615,7 +619,7 @@ fn a_resume_of_what_runs_does_nothing() {
 /// Steps wait for those in flight, by number and by bytes.
 #[test]
 fn steps_in_flight_are_bounded() {
-    let tight = SequenceSettings { min_batch_records: 1, ..settings(FaultTolerance::ExactlyOnce) };
+    let tight = settings_of(1, FaultTolerance::ExactlyOnce);
     let mut bare = Bare::with(tight.clone(), 1);
     for step in 0..MAX_STEPS_IN_FLIGHT as u64 {
         bare.buffered(0, 1);
@@ -642,9 +646,8 @@ fn steps_in_flight_are_bounded() {
 fn a_reader_that_is_half_full_is_asked_at_once() {
     let asked = |records, bytes| {
         let limits = QueueLimits { max_queued_records: 10, max_queued_bytes: 1000 };
-        let input = SequenceInput { name: "input".into(), limits, seek: None };
-        let patient =
-            SequenceSettings { min_batch_records: 100, ..settings(FaultTolerance::ExactlyOnce) };
+        let input = SequenceInput::new("input", within(limits), None);
+        let patient = settings_of(100, FaultTolerance::ExactlyOnce);
         let sequence = Sequence::new(patient, vec![input], 0, SECOND);
         let mut bare = Bare { sequence, now: SECOND };
         bare.on(Event::JournalLoaded { steps: Vec::new() });
@@ -658,8 +661,7 @@ fn a_reader_that_is_half_full_is_asked_at_once() {
 /// What a reader has let go of is waited for no more: neither a step nor a deadline comes of it.
 #[test]
 fn what_is_discarded_makes_no_step() {
-    let patient =
-        SequenceSettings { min_batch_records: 100, ..settings(FaultTolerance::AtLeastOnce) };
+    let patient = settings_of(100, FaultTolerance::AtLeastOnce);
     let mut bare = Bare::with(patient, 2);
     let gone = |input| Event::Discarded { input, amount: BufferSize { records: 1, bytes: 1 } };
     bare.buffered(0, 1);
@@ -684,7 +686,7 @@ fn what_is_discarded_makes_no_step() {
 fn changes_of_a_position_add_up_to_the_checkpoint() {
     let changed = |name: &str| Position::Change(json!({ name: 2 }));
     let seek = Some(json!({"a": 1, "b": 1}));
-    let input = SequenceInput { name: "input".into(), limits: LIMITS, seek };
+    let input = SequenceInput::new("input", within(LIMITS), seek);
     let sequence = Sequence::new(settings(FaultTolerance::ExactlyOnce), vec![input], 0, SECOND);
     let mut bare = Bare { sequence, now: SECOND };
     let digest = PartDigest::default();

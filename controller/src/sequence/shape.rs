@@ -24,7 +24,7 @@ impl Sequence {
         debug_assert!(self.actions.is_empty(), "actions are still to be done");
         let from_checkpoint = |step: u64| step.saturating_sub(self.checkpointed_step);
         for input in &self.inputs {
-            hash_input(input, self.settings.stall_timeout, now, hasher);
+            hash_input(input, self.settings.tuning.stall_timeout, now, hasher);
         }
         hash_phase(&self.phase, from_checkpoint, hasher);
         from_checkpoint(self.last_step).hash(hasher);
@@ -52,7 +52,11 @@ impl Sequence {
         if self.checkpoint == CheckpointStage::ClearingBarriers {
             self.stay_due().saturating_sub(now).hash(hasher);
         }
-        self.blocked.hash(hasher);
+        self.blocked.len().hash(hasher);
+        (&self.paced, &self.waiting_to_start).hash(hasher);
+        self.checkpoint_waiters.lens().hash(hasher);
+        (self.suspension.is_wanted(), self.suspension.stops).hash(hasher);
+        self.reloading.as_ref().map(|reloading| &reloading.inputs).hash(hasher);
         self.stop_deadline.map(|due| due.saturating_sub(now)).hash(hasher);
     }
 }
@@ -63,6 +67,8 @@ fn hash_input(input: &Input, stall_timeout: Duration, now: Duration, hasher: &mu
     input.pauses.hash(hasher);
     (input.has_barriers, input.stopped).hash(hasher);
     input.stalled.hash(hasher);
+    (input.drain_shape(), input.tuning).hash(hasher);
+    input.pace.map(|pace| pace.next_at.saturating_sub(now)).hash(hasher);
     input.stall_due(stall_timeout).map(|due| due.saturating_sub(now)).hash(hasher);
 }
 

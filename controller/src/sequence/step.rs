@@ -47,8 +47,9 @@ impl Sequence {
             if steps > 0 {
                 self.act(Action::Notify(Notice::Replayed { steps }));
             }
-            self.checkpoint_due = now.saturating_add(self.settings.checkpoint_interval);
+            self.checkpoint_due = now.saturating_add(self.settings.tuning.checkpoint_interval);
             self.extend_all(now);
+            self.suspend_if_wanted(now);
         } else {
             *loading = true;
             self.act(Action::LoadJournal { after: last_step });
@@ -84,7 +85,7 @@ impl Sequence {
         // A failed run takes no more steps.
         let phase =
             matches!(self.phase, Phase::Running | Phase::Stopping { ending: Ending::Stopped });
-        stage && phase && self.forming.is_none() && self.has_room() && self.blocked == 0
+        stage && phase && self.forming.is_none() && self.has_room() && self.blocked.is_empty()
     }
 
     pub(super) fn has_room(&self) -> bool {
@@ -94,7 +95,7 @@ impl Sequence {
 
     /// When a step is cut at the latest.
     pub(super) fn cut_due(&self) -> Option<Duration> {
-        self.held_since.map(|since| since.saturating_add(self.settings.max_buffering_delay))
+        self.held_since.map(|since| since.saturating_add(self.settings.tuning.max_buffering_delay))
     }
 
     /// The inputs to ask for their part of the next step now; the others would answer with nothing, and
@@ -104,6 +105,7 @@ impl Sequence {
         if !self.can_form() {
             return due;
         }
+        due.extend(self.to_drain());
         // A reader at a barrier with nothing left may have found a better position at the end.
         due.extend(self.barriers.iter().filter(|input| self.inputs[**input].is_done()));
         if self.checkpoint != CheckpointStage::ClearingBarriers {
@@ -148,13 +150,13 @@ impl Sequence {
 
     /// Until when they stay at most: a source that is idle at a barrier must not hold up the others.
     pub(super) fn stay_due(&self) -> Duration {
-        self.staying_since.saturating_add(self.settings.max_buffering_delay)
+        self.staying_since.saturating_add(self.settings.tuning.max_buffering_delay)
     }
 
     /// Whether it is time for a step of the inputs in `from`, which hold something.
     pub(super) fn step_is_due(&self, now: Duration, from: &BTreeSet<usize>) -> bool {
         let held: u64 = from.iter().map(|input| self.held(*input).records).sum();
-        let enough = held >= self.settings.min_batch_records;
+        let enough = held >= self.settings.tuning.min_batch_records;
         let late = || self.cut_due().is_some_and(|due| due <= now);
         let no_more = || from.iter().any(|input| self.inputs[*input].is_half_full());
         !from.is_empty() && (enough || late() || no_more())

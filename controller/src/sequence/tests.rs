@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use lockgate_core::{
     Circuit, EndpointError, InputConsumer, InputEndpoint, InputReader, MemoryInput, MemoryOutput,
-    MemoryRecord, Output, PartDigest, PassThrough, StepOutput, count,
+    MemoryRecord, Output, PartDigest, PassThrough, QueueLimits, StepOutput, count,
 };
 
 use super::*;
@@ -16,37 +16,51 @@ pub(super) const LIMITS: QueueLimits =
 pub(super) const SECOND: Duration = Duration::from_secs(1);
 
 pub(super) fn settings(level: FaultTolerance) -> SequenceSettings {
-    SequenceSettings {
-        level,
+    let tuning = Tuning {
         checkpoint_interval: 10 * SECOND,
         min_batch_records: 3,
         max_buffering_delay: SECOND,
-        max_bytes_in_flight: 1000,
         stall_timeout: 5 * SECOND,
-        stop_on_stall: false,
         shutdown_timeout: 30 * SECOND,
-    }
+        ..Tuning::default()
+    };
+    SequenceSettings { level, tuning, max_bytes_in_flight: 1000 }
+}
+
+/// With steps of so many records.
+pub(super) fn settings_of(min_batch_records: u64, level: FaultTolerance) -> SequenceSettings {
+    let mut settings = settings(level);
+    settings.tuning.min_batch_records = min_batch_records;
+    settings
+}
+
+/// How an input is read within these limits.
+pub(super) fn within(limits: QueueLimits) -> InputTuning {
+    InputTuning { limits, ..InputTuning::default() }
 }
 
 /// Turns the calls of one reader into events.
 struct Recorder {
     input: usize,
-    max_batch: usize,
+    bounds: Bounds,
     events: Arc<Mutex<VecDeque<Event>>>,
 }
 
+/// Of each input how many records it gives at a time, and what it may hold.
+type Bounds = Arc<Mutex<Vec<(usize, QueueLimits)>>>;
+
 impl Recorder {
-    fn push(&self, event: Event) {
+    pub(super) fn push(&self, event: Event) {
         self.events.lock().unwrap().push_back(event);
     }
 }
 
 impl InputConsumer for Recorder {
     fn max_batch_size(&self) -> usize {
-        self.max_batch
+        self.bounds.lock().unwrap()[self.input].0
     }
     fn limits(&self) -> QueueLimits {
-        LIMITS
+        self.bounds.lock().unwrap()[self.input].1
     }
     fn buffered(&self, amount: BufferSize) {
         self.push(Event::Buffered { input: self.input, amount });
@@ -74,13 +88,14 @@ impl InputConsumer for Recorder {
 pub(super) struct Disk {
     pub(super) checkpoint: Option<Checkpoint>,
     journal: Vec<JournaledStep>,
-    output: MemoryOutput,
+    pub(super) output: MemoryOutput,
 }
 
 /// The machine with everything around it, each action performed at once unless it is listed in `held`.
 pub(super) struct Rig {
     pub(super) sequence: Sequence,
     readers: Vec<Box<dyn InputReader>>,
+    bounds: Bounds,
     events: Arc<Mutex<VecDeque<Event>>>,
     now: Duration,
     pub(super) disk: Disk,
@@ -89,29 +104,43 @@ pub(super) struct Rig {
     /// The readers of these inputs do not answer `Queue`.
     silent: BTreeSet<usize>,
     /// Whether the journal is slow: its answers wait for `release_journal`.
-    hold_journal: bool,
+    pub(super) hold_journal: bool,
     pub(super) outcome: Option<Outcome>,
 }
 
 impl Rig {
     pub(super) fn open(level: FaultTolerance, inputs: &[(&str, MemoryInput)], disk: Disk) -> Self {
+        Self::open_with(level, inputs, disk, |_| {})
+    }
+
+    /// Opens after `change` has been made to the inputs' settings.
+    pub(super) fn open_with(
+        level: FaultTolerance,
+        inputs: &[(&str, MemoryInput)],
+        disk: Disk,
+        change: impl Fn(&mut [SequenceInput]),
+    ) -> Self {
         let events = Arc::new(Mutex::new(VecDeque::new()));
         let mut output = disk.output.clone();
         let checkpoint = disk.checkpoint.as_ref();
         output.recover(Some(checkpoint.map_or(&0.into(), |c| &c.positions[0]))).unwrap();
+        let bounds = Bounds::new(Mutex::new(vec![(3, LIMITS); inputs.len()]));
         let (mut readers, mut sequence_inputs) = (Vec::new(), Vec::new());
         for (number, (name, input)) in inputs.iter().enumerate() {
-            let consumer = Recorder { input: number, max_batch: 3, events: events.clone() };
+            let (bounds, events) = (bounds.clone(), events.clone());
+            let consumer = Recorder { input: number, bounds, events };
             let seek = checkpoint.and_then(|checkpoint| checkpoint.seeks[number].clone());
             let endpoint = Box::new(input.clone());
             readers.push(endpoint.open(level, Arc::new(consumer), seek.clone()).unwrap());
-            sequence_inputs.push(SequenceInput { name: (*name).into(), limits: LIMITS, seek });
+            sequence_inputs.push(SequenceInput::new(*name, within(LIMITS), seek));
         }
+        change(&mut sequence_inputs);
         let step = checkpoint.map_or(0, |checkpoint| checkpoint.step);
         let sequence = Sequence::new(settings(level), sequence_inputs, step, Duration::ZERO);
         Self {
             sequence,
             readers,
+            bounds,
             events,
             now: Duration::ZERO,
             disk,
@@ -123,7 +152,7 @@ impl Rig {
         }
     }
 
-    fn line(&mut self, text: impl std::fmt::Display) {
+    pub(super) fn line(&mut self, text: impl std::fmt::Display) {
         self.trace += &format!("{:>2}s {text}\n", self.now.as_secs());
     }
 
@@ -171,7 +200,7 @@ impl Rig {
         self.sequence.handle(self.now, event);
     }
 
-    fn push(&self, event: Event) {
+    pub(super) fn push(&self, event: Event) {
         self.events.lock().unwrap().push_back(event);
     }
 
@@ -218,6 +247,23 @@ impl Rig {
                 self.line(format!("   write step {step}: {}", count(&batches)));
                 self.disk.output.write(step, &batches).unwrap();
                 self.push(Event::Written { step });
+            }
+            Action::LimitBatch { input, records } => {
+                self.bounds.lock().unwrap()[input].0 = records as usize;
+            }
+            Action::Reload { inputs } => {
+                let limits = inputs.iter().map(|input| input.limits.max_queued_records);
+                self.line(format!("   reload: may hold {:?}", limits.collect::<Vec<_>>()));
+                for (bounds, tuning) in self.bounds.lock().unwrap().iter_mut().zip(inputs) {
+                    bounds.1 = tuning.limits;
+                }
+            }
+            Action::KeepPauses { inputs, ticket } => {
+                self.line(format!("   keep paused {inputs:?}"));
+                self.push(Event::PausesKept { ticket });
+            }
+            Action::Answer { ticket, answer } => {
+                self.line(format!("   answer {}: {answer:?}", ticket.0));
             }
             Action::Finish => {
                 self.line("   finish outputs");
@@ -286,7 +332,7 @@ pub(super) fn letters(n: u8) -> MemoryInput {
     MemoryInput::new("letters", records)
 }
 
-fn text(output: &MemoryOutput) -> String {
+pub(super) fn text(output: &MemoryOutput) -> String {
     String::from_utf8(output.values().concat()).unwrap()
 }
 
@@ -349,7 +395,7 @@ fn a_reader_that_stalls_and_answers_late() {
 fn a_stalled_reader_stops_the_run_if_that_is_the_policy() {
     let mut rig =
         Rig::open(FaultTolerance::ExactlyOnce, &[("letters", letters(5))], Disk::default());
-    rig.sequence.settings.stop_on_stall = true;
+    rig.sequence.settings.tuning.on_stall = OnStall::Stop;
     rig.silent.insert(0);
     rig.run(60 * SECOND);
     assert!(matches!(failure(&rig.outcome), Some(Failure::Stalled { input: 0, .. })));

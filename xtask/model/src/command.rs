@@ -29,7 +29,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use lockgate_controller::{SequenceFault, SequenceSettings};
+use lockgate_controller::{OnStall, SequenceFault, SequenceSettings, Tuning};
 use lockgate_core::FaultTolerance;
 use stateright::{Model, Property};
 
@@ -92,16 +92,17 @@ impl CommandModel {
 
     /// Far apart, so that what is due next is never a matter of sums.
     fn settings(&self) -> SequenceSettings {
-        SequenceSettings {
-            level: self.level,
+        let on_stall = if self.stop_on_stall { OnStall::Stop } else { OnStall::Wait };
+        let tuning = Tuning {
             checkpoint_interval: 10 * SECOND,
             min_batch_records: self.min_batch_records,
             max_buffering_delay: SECOND,
-            max_bytes_in_flight: 1,
             stall_timeout: 100 * SECOND,
-            stop_on_stall: self.stop_on_stall,
+            on_stall,
             shutdown_timeout: 1000 * SECOND,
-        }
+            ..Tuning::default()
+        };
+        SequenceSettings { level: self.level, tuning, max_bytes_in_flight: 1 }
     }
 }
 

@@ -43,7 +43,7 @@ fn states_of_one_shape_have_one_future() {
 type CommandSize = (lockgate_core::FaultTolerance, [u8; 2], u8);
 
 /// What was put in, the model that finds it, and the property by which.
-const FAULTS: [(Fault, CommandSize, &str); 18] = [
+const FAULTS: [(Fault, CommandSize, &str); 22] = [
     (Fault::ExtendedTwice, (ExactlyOnce, [1, 1], 1), "no reader is sent a command"),
     (Fault::PausedTwice, (ExactlyOnce, [1, 1], 2), "a run fails only for a reason from outside"),
     (Fault::StopNeverLate, (AtLeastOnce, [2, 0], 1), "no assertion fails"),
@@ -60,7 +60,11 @@ const FAULTS: [(Fault, CommandSize, &str); 18] = [
     (Fault::RestForgotten, (AtLeastOnce, [2, 1], 1), "nothing waits for ever"),
     (Fault::HeldUpByBarrier, (AtLeastOnce, [2, 1], 1), "nothing waits for ever"),
     (Fault::CheckpointNeverDue, (ExactlyOnce, [1, 1], 1), "a checkpoint comes unless"),
-    (Fault::PauseReasonsMixed, (ExactlyOnce, [1, 1], 2), "an input that a user has paused"),
+    (Fault::PauseReasonsMixed, (ExactlyOnce, [1, 1], 2), "no input goes on while a disk is full"),
+    (Fault::UserPauseForgotten, (ExactlyOnce, [1, 1], 2), "an input that a user has paused"),
+    (Fault::ReloadUnheard, (ExactlyOnce, [1, 1], 1), "limits change for readers"),
+    (Fault::ReloadStaysPaused, (ExactlyOnce, [1, 1], 1), "nothing waits for ever"),
+    (Fault::CalledOffStaysPaused, (ExactlyOnce, [1, 1], 2), "nothing waits for ever"),
     (Fault::StoppedAskedAgain, (AtLeastOnce, [1, 1], 1), "a reader that has stopped"),
 ];
 

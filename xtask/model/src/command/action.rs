@@ -55,6 +55,10 @@ pub enum CommandAction {
     Checkpoint,
     /// Disturbance: a stop is asked for.
     Stop,
+    /// Disturbance: a user wishes to suspend.
+    Suspend,
+    /// Disturbance: a user changes what readers may hold.
+    Reload,
     /// Disturbance: whatever has to happen takes so long that the next deadline comes first.
     Slow,
 }
@@ -104,6 +108,8 @@ impl fmt::Display for CommandAction {
             Self::Pause(input) => write!(f, "a user pauses input {input}"),
             Self::Checkpoint => write!(f, "a user asks for a checkpoint"),
             Self::Stop => write!(f, "a user asks for a stop"),
+            Self::Suspend => write!(f, "a user wishes to suspend"),
+            Self::Reload => write!(f, "a user changes what readers may hold"),
             Self::Slow => write!(f, "everything is slow, and time passes"),
         }
     }

@@ -42,6 +42,12 @@ pub enum Breach {
     UserPause,
     /// An input goes on while what comes in cannot be stored.
     NoSpace,
+    /// Other limits were in force for a reader that still held something or read on.
+    Reload,
+    /// Somebody was told what is not so.
+    Answer,
+    /// Somebody who asked for something is not answered.
+    Unanswered,
     /// A reader that had stopped for a checkpoint was asked to stop for it again.
     AskedAgain,
 }
@@ -72,6 +78,9 @@ pub(super) fn properties() -> Vec<Property<CommandModel>> {
         "a checkpoint comes unless a barrier stays": NoCheckpoint,
         "an input that a user has paused stays paused": UserPause,
         "no input goes on while a disk is full": NoSpace,
+        "limits change for readers that hold nothing and do not read": Reload,
+        "whoever asked is told the truth": Answer,
+        "whoever asked is answered": Unanswered,
         "a reader that has stopped for a checkpoint is not asked to stop for it again": AskedAgain,
     }
 }

@@ -2,14 +2,14 @@
 
 use std::path::PathBuf;
 
-use lockgate_controller::{Event, Failure, StateError};
+use lockgate_controller::{Event, Failure, InputTuning, Reload, StateError};
 use lockgate_core::EndpointError;
 
 use super::CommandModel;
 use super::action::CommandAction as A;
 use super::breach::Breach;
-use super::reader::size;
-use super::state::CommandState;
+use super::reader::{LIMITS, TIGHT, size};
+use super::state::{CHECKPOINT, CommandState, RELOAD, SUSPEND};
 use super::threads::{Keeper, Keeping, Thread, Work, Worker};
 
 impl CommandState {
@@ -126,9 +126,24 @@ impl CommandState {
             }
             A::Checkpoint => {
                 self.checkpoint_wanted.get_or_insert(self.machine.last_step());
-                self.tell(model, Event::CheckpointRequested);
+                self.tell(model, Event::CheckpointAwaited { ticket: CHECKPOINT });
             }
-            A::Stop => self.tell(model, Event::StopRequested),
+            A::Stop => {
+                self.asked.stop = true;
+                self.tell(model, Event::StopRequested);
+            }
+            A::Suspend => {
+                self.asked.suspend = true;
+                self.tell(model, Event::SuspendRequested { ticket: SUSPEND });
+            }
+            A::Reload => {
+                self.asked.reload = true;
+                // There and back again.
+                let limits = if self.readers[0].limits == LIMITS { TIGHT } else { LIMITS };
+                let inputs = vec![InputTuning { limits, ..InputTuning::default() }; 2];
+                let reload = Reload { tuning: model.settings().tuning, inputs };
+                self.tell(model, Event::ReloadRequested { reload, ticket: RELOAD });
+            }
             A::Slow => self.pass_time(model),
             _ => {}
         }

@@ -103,7 +103,10 @@ impl CommandState {
             }
         }
         if !self.machine.is_stopping() {
-            actions.extend([A::Checkpoint, A::Stop]);
+            actions.extend([A::Checkpoint, A::Stop, A::Reload]);
+        }
+        if !self.asked.suspend {
+            actions.push(A::Suspend);
         }
         if busy && self.deadline().is_some() {
             actions.push(A::Slow);

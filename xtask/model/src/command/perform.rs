@@ -1,14 +1,14 @@
 //! Does what the machine asks for: commands go into inboxes, work into queues. What the machine may not ask
 //! for is noticed here.
 
-use lockgate_controller::{Action, Checkpoint, Failure, JournaledStep, Outcome};
+use lockgate_controller::{Action, Answer, Checkpoint, Failure, JournaledStep, Outcome, Ticket};
 use lockgate_core::{Batch, FaultTolerance, InputReaderCommand, Step};
 
 use super::CommandModel;
 use super::breach::Breach;
 use super::reader::{Told, decode};
 use super::source::{Content, Cut};
-use super::state::{CommandState, End};
+use super::state::{CHECKPOINT, CommandState, End, SUSPEND};
 use super::threads::{Keeping, Work};
 
 impl CommandState {
@@ -36,9 +36,47 @@ impl CommandState {
                 None => self.broken(Breach::Positions),
             },
             Action::Complete => self.worker.work.push_back(Work::Complete),
-            Action::Notify(_) => {}
+            Action::Reload { inputs } => {
+                for (reader, tuning) in self.readers.iter_mut().zip(inputs) {
+                    if !reader.reload(tuning.limits) {
+                        self.breach.get_or_insert(Breach::Reload);
+                    }
+                }
+            }
+            Action::Answer { ticket, answer } => self.answered(ticket, &answer),
+            Action::LimitBatch { .. } | Action::KeepPauses { .. } | Action::Notify(_) => {}
             Action::Done(outcome) => self.done(model, &outcome),
         }
+    }
+
+    fn answered(&mut self, ticket: Ticket, answer: &Answer) {
+        match ticket {
+            CHECKPOINT => {
+                let wanted = self.checkpoint_wanted.take();
+                if let Answer::Checkpointed { step } = answer
+                    && (self.disk.step < *step || wanted.is_some_and(|wanted| *step < wanted))
+                {
+                    self.broken(Breach::Answer);
+                }
+            }
+            SUSPEND => {
+                self.asked.suspend = false;
+                let is_right = match answer {
+                    Answer::Suspended { step } => {
+                        self.disk.step == *step && *step == self.machine.last_step()
+                    }
+                    _ => self.asked.stop || !self.machine.is_stopping() || self.has_failed(),
+                };
+                if !is_right {
+                    self.broken(Breach::Answer);
+                }
+            }
+            _ => self.asked.reload = false,
+        }
+    }
+
+    fn has_failed(&self) -> bool {
+        self.readers.iter().any(|reader| reader.has_failed())
     }
 
     fn send(&mut self, input: usize, command: &InputReaderCommand) {

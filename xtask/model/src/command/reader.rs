@@ -15,6 +15,8 @@ use super::source::Cut;
 use super::{CommandModel, MAX_BATCH_RECORDS};
 
 pub(super) const LIMITS: QueueLimits = QueueLimits { max_queued_records: 4, max_queued_bytes: 4 };
+/// What a reader may hold after a change of the settings.
+pub(super) const TIGHT: QueueLimits = QueueLimits { max_queued_records: 1, max_queued_bytes: 4 };
 
 /// What a reader was told, without what it would only give back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -41,6 +43,7 @@ pub enum Standing {
 pub(super) struct Reader {
     /// The rules as seen from here, apart from the machine's own copy.
     protocol: ReaderProtocol,
+    pub(super) limits: QueueLimits,
     pub(super) inbox: VecDeque<Told>,
     /// The first record that was not handed over.
     pub(super) next: u8,
@@ -59,6 +62,7 @@ impl Reader {
     pub(super) fn open(level: FaultTolerance, seek: u8) -> Self {
         Self {
             protocol: ReaderProtocol::new("", level, LIMITS),
+            limits: LIMITS,
             inbox: VecDeque::new(),
             next: seek,
             announced: seek,
@@ -85,6 +89,19 @@ impl Reader {
         self.protocol.ended()
     }
 
+    /// Other limits are in force; whether it holds nothing and does not read.
+    pub(super) fn reload(&mut self, limits: QueueLimits) -> bool {
+        if limits != self.limits {
+            let reads = self.is_running() && !self.has_ended() && !self.closed;
+            if self.held() > 0 || reads {
+                return false;
+            }
+            self.limits = limits;
+            self.protocol.reload(limits);
+        }
+        true
+    }
+
     /// A command arrives.
     pub(super) fn tell(&mut self, told: Told) -> Result<(), ProtocolError> {
         if self.closed && !owes(&told) {
@@ -107,7 +124,7 @@ impl Reader {
             && self.is_running()
             && !self.has_ended()
             && self.announced < records
-            && u64::from(self.held()) < LIMITS.max_queued_records
+            && u64::from(self.held()) < self.limits.max_queued_records
     }
 
     pub(super) fn can_end(&self, records: u8) -> bool {

@@ -22,6 +22,8 @@ impl CommandState {
         }
         if self.waits() {
             self.broken(Breach::Waits);
+        } else if self.asked.suspend || self.asked.reload {
+            self.broken(Breach::Unanswered);
         } else if (self.checkpoint_wanted.is_some() || self.machine.last_step() > self.disk.step)
             && !self.a_barrier_stays()
         {

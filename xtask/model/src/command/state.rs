@@ -6,7 +6,7 @@ use std::mem::discriminant;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
-use lockgate_controller::{Event, Sequence, SequenceInput};
+use lockgate_controller::{Event, InputTuning, Sequence, SequenceInput, Ticket};
 use lockgate_core::ProtocolError;
 
 use super::breach::Breach;
@@ -24,6 +24,20 @@ pub(super) enum End {
     Failed,
 }
 
+/// What people have asked for and were not answered.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct Asked {
+    pub(super) suspend: bool,
+    pub(super) reload: bool,
+    /// A stop, which is not answered but cannot be called off.
+    pub(super) stop: bool,
+}
+
+/// The tickets of those who ask.
+pub(super) const CHECKPOINT: Ticket = Ticket(1);
+pub(super) const SUSPEND: Ticket = Ticket(2);
+pub(super) const RELOAD: Ticket = Ticket(3);
+
 /// A state. States in which nothing differs that decides the future are one.
 #[derive(Clone)]
 pub struct CommandState {
@@ -36,6 +50,8 @@ pub struct CommandState {
     pub(super) disturbances_left: u8,
     /// Somebody wants a checkpoint that covers this step.
     pub(super) checkpoint_wanted: Option<u64>,
+    /// What else people wait for.
+    pub(super) asked: Asked,
     pub(super) end: Option<End>,
     pub(super) breach: Option<Breach>,
 }
@@ -52,6 +68,7 @@ impl CommandState {
             disk,
             disturbances_left: model.disturbances,
             checkpoint_wanted: None,
+            asked: Asked::default(),
             end: None,
             breach: None,
         };
@@ -65,7 +82,7 @@ impl CommandState {
         self.machine = machine(model, &self.disk, self.now);
         self.readers = [0, 1].map(|input| Reader::open(model.level, self.disk.seeks[input]));
         (self.worker, self.keeper) = (Worker::default(), Keeper::default());
-        (self.checkpoint_wanted, self.end) = (None, None);
+        (self.checkpoint_wanted, self.asked, self.end) = (None, Asked::default(), None);
         self.perform_all(model);
     }
 
@@ -110,11 +127,8 @@ impl CommandState {
 }
 
 fn machine(model: &CommandModel, disk: &Disk, now: Duration) -> Sequence {
-    let inputs = disk.seeks.map(|seek| SequenceInput {
-        name: String::new(),
-        limits: LIMITS,
-        seek: Some(seek.into()),
-    });
+    let tuning = InputTuning { limits: LIMITS, ..InputTuning::default() };
+    let inputs = disk.seeks.map(|seek| SequenceInput::new("", tuning, Some(seek.into())));
     let machine = Sequence::new(model.settings(), inputs.to_vec(), disk.step, now);
     match model.fault {
         Some(fault) => machine.with_fault(fault),
@@ -134,6 +148,7 @@ impl Hash for CommandState {
             self.machine.hash_shape(self.now, hasher);
             self.readers.hash(hasher);
             self.checkpoint_wanted.map(from_checkpoint).hash(hasher);
+            self.asked.hash(hasher);
         }
         let Worker { work, hashed, stepped, full } = &self.worker;
         (work.len(), hashed, stepped.len(), full).hash(hasher);
@@ -200,6 +215,7 @@ impl fmt::Debug for CommandState {
             .field("keeper", &self.keeper)
             .field("disk", &self.disk)
             .field("checkpoint_wanted", &self.checkpoint_wanted)
+            .field("asked", &self.asked)
             .field("disturbances_left", &self.disturbances_left)
             .field("end", &self.end)
             .field("breach", &self.breach)

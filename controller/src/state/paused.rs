@@ -1,0 +1,34 @@
+//! Which inputs people have paused.
+
+use std::collections::BTreeSet;
+
+use super::{State, StateError, schema};
+
+/// The key among the facts of a state directory.
+const PAUSED: &str = "paused";
+
+impl State {
+    /// The inputs that people have paused and not resumed.
+    ///
+    /// # Errors
+    /// If they cannot be read.
+    pub fn paused_inputs(&self) -> Result<BTreeSet<String>, StateError> {
+        let Some(text) = self.reader().meta(PAUSED)? else { return Ok(BTreeSet::new()) };
+        serde_json::from_str(&text).map_err(|error| {
+            self.reader().damaged(format!("the list of paused inputs cannot be read: {error}"))
+        })
+    }
+
+    /// Makes durable that people have paused the inputs with these places, and no others.
+    ///
+    /// # Errors
+    /// [`StateError::Full`] if the same call may come again.
+    pub fn keep_paused(&mut self, inputs: &[usize]) -> Result<(), StateError> {
+        let names: BTreeSet<&String> = inputs.iter().map(|input| &self.inputs[*input]).collect();
+        let text = serde_json::json!(names).to_string();
+        let sql = "INSERT OR REPLACE INTO meta (key, value) VALUES (?1, ?2)";
+        let kept = self.database.execute(sql, [PAUSED, &text]);
+        let what = "storing which inputs are paused";
+        kept.map(|_| ()).map_err(|error| schema::classify(&self.path, what, error))
+    }
+}
