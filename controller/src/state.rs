@@ -102,7 +102,7 @@ pub struct Owner<'a> {
     pub inputs: &'a [String],
     /// The names of its outputs, in their order.
     pub outputs: &'a [String],
-    /// Its other settings, without those that decide about nothing that is stored.
+    /// Its other settings that are compared with those of the last run.
     pub settings: &'a [Setting],
     /// Whether its steps are journaled.
     pub keeps_journal: bool,
@@ -111,7 +111,7 @@ pub struct Owner<'a> {
 impl State {
     /// Opens the state directory at `path`, or creates it.
     ///
-    /// A directory of another owner, or of this one with settings that resetting changes were made to, is refused
+    /// A directory of another owner, or of this one with changes that need consent (see [`ChangeClass`]), is refused
     /// unless `accept_changes`; what changed is stored together with the next checkpoint.
     ///
     /// # Errors

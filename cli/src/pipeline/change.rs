@@ -242,7 +242,6 @@ outputs:
         assert_eq!(changes[0].class, Class::ResetsPosition);
     }
 
-    /// Passwords once stood in the log of a reload.
     #[test]
     fn what_may_be_a_secret_is_compared_and_not_shown() {
         insta::assert_snapshot!(changes(&[

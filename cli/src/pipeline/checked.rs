@@ -4,6 +4,7 @@
 //! what was typed into plain types: this is what the rest of the program sees. Deliberately not
 //! for rules about the world: whether a file exists is found out when it is opened.
 
+use std::num::NonZeroU64;
 use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
@@ -75,8 +76,8 @@ pub(crate) struct Input {
     pub(crate) kind: InputKind,
     /// The places of the inputs that have to end before this one is read; without cycles, and all of them do end.
     pub(crate) start_after: Vec<usize>,
-    /// The most records that enter steps within a second; at least 1.
-    pub(crate) max_records_per_second: Option<u64>,
+    /// The most records that enter steps within a second.
+    pub(crate) max_records_per_second: Option<NonZeroU64>,
 }
 
 /// The kinds of inputs.
@@ -356,7 +357,9 @@ impl Checker<'_> {
             name,
             kind,
             start_after: Vec::new(),
-            max_records_per_second: raw.max_records_per_second().map(|count| count.0),
+            max_records_per_second: raw
+                .max_records_per_second()
+                .and_then(|count| NonZeroU64::new(count.0)),
         };
         let mut checked: Vec<Input> = checked.into_iter().zip(&inputs.0).map(input).collect();
         self.order(inputs, &mut checked)?;

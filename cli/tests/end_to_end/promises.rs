@@ -92,7 +92,7 @@ fn what_a_crash_left_is_run_again_as_it_was() {
     assert!(site.read("out/all.log") == site.read("in.log"), "the output differs");
 }
 
-/// A token once stood in the state directory, where everybody could read it.
+/// Whoever reads logs or the state directory does not learn how to steer the pipeline.
 #[test]
 fn a_token_appears_nowhere() {
     const CANARY: &str = "canary-7f3a9";
