@@ -39,14 +39,14 @@ pub(super) fn parse(text: &str) -> Result<Vec<Family>, String> {
     }
     let mut lines = text.lines().enumerate();
     while let Some((place, line)) = lines.next() {
-        let fault = |what: &str| Err(format!("line {}: {what}: {line}", place + 1));
+        let fault = |what: &str| format!("line {}: {what}: {line}", place + 1);
         if let Some(help) = line.strip_prefix("# HELP ") {
-            let Some((name, help)) = help.split_once(' ') else { return fault("no text") };
+            let Some((name, help)) = help.split_once(' ') else { return Err(fault("no text")) };
             let kind = lines.next().and_then(|(_, line)| line.strip_prefix("# TYPE "));
             let kind = kind.and_then(|kind| kind.strip_prefix(name)?.strip_prefix(' '));
-            let Some(kind) = kind else { return fault("no TYPE behind it") };
+            let Some(kind) = kind else { return Err(fault("no TYPE behind it")) };
             if families.iter().any(|family| family.name == name) {
-                return fault("a second time");
+                return Err(fault("a second time"));
             }
             families.push(Family {
                 name: name.into(),
@@ -55,12 +55,12 @@ pub(super) fn parse(text: &str) -> Result<Vec<Family>, String> {
                 samples: Vec::new(),
             });
         } else if line.starts_with('#') || line.trim() != line || line.is_empty() {
-            return fault("neither HELP nor a sample");
+            return Err(fault("neither HELP nor a sample"));
         } else {
-            let sample = sample(line).or_else(|what| fault(&what))?;
-            let Some(family) = families.last_mut() else { return fault("before any HELP") };
+            let sample = sample(line).map_err(|what| fault(&what))?;
+            let Some(family) = families.last_mut() else { return Err(fault("before any HELP")) };
             if !belongs(&sample.name, family) {
-                return fault("not of the family above");
+                return Err(fault("not of the family above"));
             }
             family.samples.push(sample);
         }
