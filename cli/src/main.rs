@@ -15,6 +15,7 @@ mod progress;
 mod recorder;
 mod signals;
 mod subject;
+mod supervisor;
 mod terminal;
 
 use std::io::Write;

@@ -1,0 +1,1 @@
+//! What is in `docs/deploy` agrees with the program. For tests only.
