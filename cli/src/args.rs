@@ -1,5 +1,6 @@
 //! What can be typed.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -100,6 +101,15 @@ pub(crate) struct Run {
     /// Go on from the stored positions although a change of the pipeline resets them.
     #[arg(long)]
     pub(crate) accept: bool,
+    /// Show what runs, and take wishes, at this address, in place of the pipeline's `control.listen`: a page, metrics,
+    /// an API. Port 0 is any that is free; the log says which.
+    ///
+    /// Within reach of other machines it needs a token.
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    pub(crate) listen: Option<SocketAddr>,
+    /// A file with the token that requests must carry, in place of the pipeline's `control.token_file`.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) token_file: Option<PathBuf>,
     /// Record what each input gives, step by step, into this directory.
     ///
     /// Each start adds a recording of each input, `INPUT-NUMBER.parquet`; they are read together.

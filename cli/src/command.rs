@@ -19,7 +19,7 @@ pub(crate) use record::{From, To, record};
 pub(crate) use replay::replay;
 pub(crate) use run::run;
 pub(crate) use schema::schema;
-pub(crate) use show::show;
+pub(crate) use show::{Line, show};
 pub(crate) use verify::verify;
 
 use crate::exit::Failed;

@@ -8,6 +8,7 @@ mod reopening;
 mod wishes;
 
 use std::convert::Infallible;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -15,11 +16,12 @@ use lockgate_controller::{Controller, Error, Handle, Status};
 use lockgate_core::EndpointError;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::oneshot;
-use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
+use tokio::time::{Interval, MissedTickBehavior, interval, sleep, timeout};
 
-use crate::control::{Asked, Board, Wish as BoardWish};
+use crate::control::{Advertised, Advertisement, Asked, Board, Wish as BoardWish};
 use crate::exit::{Code, Failed};
 use crate::progress;
+use crate::supervisor::Supervisor;
 use crate::terminal::Terminal;
 pub(crate) use reload::Reloader;
 use reopening::Reopening;
@@ -52,6 +54,8 @@ pub(crate) struct Control {
     /// What comes by the board.
     pub(crate) asked: UnboundedReceiver<Asked>,
     pub(crate) reloader: Arc<Reloader>,
+    /// Where it can be asked, for commands in the same folder to find.
+    pub(crate) advertised: Option<(PathBuf, Advertised)>,
 }
 
 /// Runs a pipeline to its end, and again where somebody else took over part of the work.
@@ -61,8 +65,11 @@ pub(crate) fn operate(operation: Operation<'_>) -> Result<(), Failed> {
     runtime.block_on(async {
         let Operation { pipeline, terminal, compose, control } = operation;
         let (asked, steering) = match control {
-            Some(Control { board, asked, reloader }) => {
-                (Some(asked), Some(Steering { board, reloader }))
+            Some(Control { board, asked, reloader, advertised }) => {
+                let supervisor = Arc::new(Supervisor::from_env());
+                let advertisement = None;
+                let steering = Steering { board, reloader, advertised, advertisement, supervisor };
+                (Some(asked), Some(steering))
             }
             None => (None, None),
         };
@@ -77,7 +84,7 @@ pub(crate) fn operate(operation: Operation<'_>) -> Result<(), Failed> {
                 Ended::Done => return Ok(()),
                 Ended::Superseded(reason) => reason,
             };
-            running.show(None);
+            running.show(None)?;
             let delay = reopening.delay(begun.elapsed());
             tracing::warn!("{reason}; opening the pipeline again in {delay:?}");
             if !running.wait(delay).await {
@@ -107,6 +114,10 @@ struct Running<'a> {
 struct Steering {
     board: Arc<Board>,
     reloader: Arc<Reloader>,
+    /// Said when the state directory is ours.
+    advertised: Option<(PathBuf, Advertised)>,
+    advertisement: Option<Advertisement>,
+    supervisor: Arc<Supervisor>,
 }
 
 impl Running<'_> {
@@ -122,7 +133,7 @@ impl Running<'_> {
         };
         let handle = controller.handle();
         tracing::info!(pipeline = self.pipeline, "started");
-        self.show(Some(handle.clone()));
+        self.show(Some(handle.clone()))?;
         let ended = tokio::select! {
             ended = controller.run() => ended,
             never = self.watch(&handle) => match never {},
@@ -155,8 +166,10 @@ impl Running<'_> {
         };
         let thread = std::thread::Builder::new().name("open".into()).spawn(open);
         thread.map_err(|error| Failed::storage("starting a thread", &error))?;
+        let mut pulse = self.pulse();
         loop {
             tokio::select! {
+                _ = beat(&mut pulse) => self.is_alive(),
                 opened = &mut opened => match opened {
                     Ok(opened) => return Ok(Some(opened)),
                     Err(_) => return Err(panicked()),
@@ -190,9 +203,29 @@ impl Running<'_> {
     }
 
     /// Lets people look at the run, or see that there is none at the moment.
-    fn show(&self, run: Option<Handle>) {
-        if let Some(Steering { board, .. }) = &self.steering {
-            board.show(run);
+    fn show(&mut self, run: Option<Handle>) -> Result<(), Failed> {
+        let Some(steering) = &mut self.steering else { return Ok(()) };
+        if run.is_some() {
+            if let Some((state_dir, advertised)) = steering.advertised.take() {
+                steering.advertisement = Some(Advertisement::write(&state_dir, advertised)?);
+            }
+            steering.supervisor.ready();
+        }
+        steering.board.show(run);
+        Ok(())
+    }
+
+    /// How often the supervisor wants to hear that the process works.
+    fn pulse(&self) -> Option<Interval> {
+        let every = self.steering.as_ref()?.supervisor.watchdog_interval()?;
+        let mut pulse = interval(every);
+        pulse.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        Some(pulse)
+    }
+
+    fn is_alive(&self) {
+        if let Some(steering) = &self.steering {
+            steering.supervisor.alive();
         }
     }
 
@@ -201,13 +234,19 @@ impl Running<'_> {
         match wished {
             Wished::Asked(Asked { wish: BoardWish::Stop, .. }) => {
                 tracing::info!("stopping in order; a second signal ends at once");
+                if let Some(steering) = &self.steering {
+                    steering.supervisor.stopping();
+                }
                 true
             }
             Wished::Asked(Asked { wish: BoardWish::Reload, answer }) => {
-                if let Some(Steering { board, reloader }) = &self.steering {
+                if let Some(Steering { board, reloader, supervisor, .. }) = &self.steering {
+                    supervisor.reloading();
+                    let supervisor = supervisor.clone();
                     let reload = reloader.clone().reload(board.clone());
                     tokio::spawn(async move {
                         let outcome = reload.await;
+                        supervisor.ready();
                         // Whoever asked may have gone.
                         let _ = answer.map(|answer| answer.send(outcome));
                     });
@@ -236,8 +275,10 @@ impl Running<'_> {
         let mut glance = interval(GLANCE);
         glance.set_missed_tick_behavior(MissedTickBehavior::Skip);
         let (mut shown, mut reported) = (Recent::default(), Recent::default());
+        let mut pulse = self.pulse();
         loop {
             tokio::select! {
+                _ = beat(&mut pulse) => self.is_alive(),
                 _ = glance.tick() => {
                     let status = handle.status().borrow().clone();
                     if self.terminal.is_shown() {
@@ -246,6 +287,9 @@ impl Running<'_> {
                     } else if reported.begun.elapsed() >= REPORT {
                         let line = progress::line(&status, reported.since(REPORT, &status));
                         tracing::info!("{line}");
+                        if let Some(steering) = &self.steering {
+                            steering.supervisor.status(&line);
+                        }
                     }
                 }
                 wished = self.wishes.next() => if self.obey(wished) {
@@ -253,6 +297,13 @@ impl Running<'_> {
                 },
             }
         }
+    }
+}
+
+async fn beat(pulse: &mut Option<Interval>) {
+    match pulse {
+        Some(pulse) => drop(pulse.tick().await),
+        None => std::future::pending().await,
     }
 }
 

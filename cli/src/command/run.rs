@@ -1,17 +1,20 @@
 //! `lockgate run`.
 
-use std::path::absolute;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf, absolute};
 use std::sync::Arc;
 
 use lockgate_controller::Controller;
 
 use crate::args::Run;
 use crate::compose::{compose, facts};
-use crate::control::Board;
-use crate::exit::Failed;
+use crate::control::{
+    Advertised, Board, CurrentToken, Server, ServerSettings, TlsFiles, Token as ServerToken,
+};
+use crate::exit::{Code, Failed};
 use crate::log::Log;
 use crate::operate::{Control, Open, Operation, Reloader, operate};
-use crate::pipeline::{self, Pipeline};
+use crate::pipeline::{self, Delivery, Pipeline};
 use crate::recorder::DirectoryRecorder;
 use crate::terminal::Terminal;
 
@@ -27,11 +30,31 @@ pub(crate) fn run(args: &Run) -> Result<(), Failed> {
     let terminal = Terminal::start();
     let log = Log::start(&terminal, &pipeline.log)?;
     // The file must stay the same one when the process changes its directory.
-    let file = absolute(&args.pipeline).unwrap_or_else(|_| args.pipeline.clone());
+    let file = whole(&args.pipeline);
     let name = pipeline.name.clone();
     let (board, asked) = Board::new(facts(&pipeline, &file));
     let board = Arc::new(board);
-    let reloader = Arc::new(Reloader::new(file, pipeline, Box::new(overrides), log));
+    let access = access(args, &pipeline)?;
+    // It answers until it is dropped: to the last word of the run.
+    let mut server = None;
+    let mut token = None;
+    let mut advertised = None;
+    if let Some(Access { settings, token_file }) = access {
+        let ca = settings.tls.as_ref().map(|tls| whole(&tls.certificate));
+        let started = Server::start(settings, board.clone())?;
+        let url = started.url();
+        tracing::info!("control: {url}");
+        // Without a state directory commands must be told where to ask.
+        if pipeline.delivery != Delivery::None {
+            let token_file = token_file.as_deref().map(whole);
+            let said = Advertised { url, pid: std::process::id(), token_file, ca };
+            advertised = Some((pipeline.state_dir.clone(), said));
+        }
+        token = Some(started.token());
+        server = Some(started);
+    }
+    let apply = take_over(log, token.filter(|_| args.token_file.is_none()));
+    let reloader = Arc::new(Reloader::new(file, pipeline, Box::new(overrides), apply));
     let open = || {
         let pipeline = reloader.current();
         let mut composed = compose(&pipeline, args.accept)?;
@@ -43,11 +66,63 @@ pub(crate) fn run(args: &Run) -> Result<(), Failed> {
         }
         Ok(Box::new(move || Controller::open(composed)) as Open)
     };
-    let control = Control { board, asked, reloader: reloader.clone() };
-    operate(Operation {
-        pipeline: &name,
-        terminal: &terminal,
-        compose: &open,
-        control: Some(control),
+    let control = Control { board, asked, reloader: reloader.clone(), advertised };
+    let (terminal, compose) = (&terminal, &open);
+    let ended = operate(Operation { pipeline: &name, terminal, compose, control: Some(control) });
+    drop(server);
+    ended
+}
+
+/// Where and how the run can be looked at and steered.
+struct Access {
+    settings: ServerSettings,
+    token_file: Option<PathBuf>,
+}
+
+/// What the command line and the pipeline say about it; `None` if neither says anything.
+fn access(args: &Run, pipeline: &Pipeline) -> Result<Option<Access>, Failed> {
+    let control = pipeline.control.as_ref();
+    if args.listen.is_none() && control.is_none() {
+        if args.token_file.is_some() {
+            let message = "--token-file: there is nothing to ask for it; add --listen, or `control` to the pipeline";
+            return Err(Failed::new(Code::Usage, message));
+        }
+        return Ok(None);
+    }
+    let address = args.listen.or(control.map(|control| control.listen));
+    let address = address.unwrap_or(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
+    let of_pipeline = control.and_then(|control| control.token.as_ref());
+    let token = match (&args.token_file, of_pipeline) {
+        (Some(file), _) => Some(ServerToken::read(file)?),
+        (None, Some(token)) => Some(to_server(token.reveal())?),
+        (None, None) => None,
+    };
+    let token_file = args.token_file.clone();
+    let token_file = token_file.or(control.and_then(|control| control.token_file.clone()));
+    let tls = control
+        .and_then(|control| control.tls.as_ref())
+        .map(|tls| TlsFiles { certificate: tls.certificate.clone(), key: tls.key.clone() });
+    Ok(Some(Access { settings: ServerSettings { address, token, tls }, token_file }))
+}
+
+fn to_server(token: &str) -> Result<ServerToken, Failed> {
+    ServerToken::new(token)
+        .map_err(|what| Failed::new(Code::Configuration, format!("control.token_file: {what}")))
+}
+
+/// What takes over settings beside the run: the log, and the server its token.
+fn take_over(log: Log, token: Option<CurrentToken>) -> Box<dyn Fn(&Pipeline) + Send + Sync> {
+    Box::new(move |pipeline| {
+        log.set(&pipeline.log);
+        let new = pipeline.control.as_ref().and_then(|control| control.token.as_ref());
+        if let (Some(current), Some(new)) = (&token, new)
+            && let Ok(new) = to_server(new.reveal())
+        {
+            current.set(new);
+        }
     })
+}
+
+fn whole(path: &Path) -> PathBuf {
+    absolute(path).unwrap_or_else(|_| path.to_owned())
 }

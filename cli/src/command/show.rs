@@ -3,6 +3,8 @@
 mod json;
 mod table;
 
+pub(crate) use json::Line;
+
 use std::path::Path;
 
 use lockgate_core::{Batch, Framing, PartDigest, Partition, Record};
@@ -99,7 +101,7 @@ struct Lines<'a> {
 
 impl View for Lines<'_> {
     fn record(&mut self, step: Option<u64>, record: &Record<'_>) {
-        json::Line { input: self.input, step, record: *record }.push_to(&mut self.text);
+        json::Line { by: ("input", self.input), step, record: *record }.push_to(&mut self.text);
     }
 
     fn text(&mut self, is_last: bool) -> Option<String> {

@@ -9,7 +9,6 @@ use crate::compose::reload;
 use crate::control::report::Change;
 use crate::control::{Board, ReloadError, Reloaded};
 use crate::exit::Failed;
-use crate::log::Log;
 use crate::pipeline::{self, Pipeline};
 
 /// The pipeline as it is run now.
@@ -19,7 +18,8 @@ pub(crate) struct Reloader {
     current: Mutex<Pipeline>,
     /// What the command line says in place of the file.
     overrides: Box<dyn Fn(&mut Pipeline) + Send + Sync>,
-    log: Log,
+    /// What else takes over settings, beside the run.
+    apply: Box<dyn Fn(&Pipeline) + Send + Sync>,
 }
 
 impl Reloader {
@@ -28,9 +28,9 @@ impl Reloader {
         file: PathBuf,
         pipeline: Pipeline,
         overrides: Box<dyn Fn(&mut Pipeline) + Send + Sync>,
-        log: Log,
+        apply: Box<dyn Fn(&Pipeline) + Send + Sync>,
     ) -> Self {
-        Self { file, current: Mutex::new(pipeline), overrides, log }
+        Self { file, current: Mutex::new(pipeline), overrides, apply }
     }
 
     /// The pipeline file.
@@ -82,7 +82,7 @@ impl Reloader {
         if let Some(refusal) = pipeline::refusal(&changes) {
             return Err(ReloadError::NotLive(refusal));
         }
-        self.log.set(&newer.log);
+        (self.apply)(&newer);
         *current = newer;
         let shown = changes.into_iter().map(|change| {
             let pipeline::Change { path, was, is, .. } = change;

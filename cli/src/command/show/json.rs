@@ -6,15 +6,18 @@ use lockgate_core::{Header, Headers, Record};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 
 /// One line. Bytes are text where they are UTF-8, and otherwise base64 under another name.
-pub(super) struct Line<'a> {
-    pub(super) input: &'a str,
-    pub(super) step: Option<u64>,
-    pub(super) record: Record<'a>,
+pub(crate) struct Line<'a> {
+    /// What it came by: `input` or `output`, and its name.
+    pub(crate) by: (&'static str, &'a str),
+    /// The number of its step, if that is known.
+    pub(crate) step: Option<u64>,
+    /// The record.
+    pub(crate) record: Record<'a>,
 }
 
 impl Line<'_> {
     /// Adds it to `text`, with a newline.
-    pub(super) fn push_to(&self, text: &mut String) {
+    pub(crate) fn push_to(&self, text: &mut String) {
         // Neither its maps nor its strings can fail.
         *text += &serde_json::to_string(self).unwrap_or_default();
         text.push('\n');
@@ -23,9 +26,9 @@ impl Line<'_> {
 
 impl Serialize for Line<'_> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        let Self { input, step, record } = self;
+        let Self { by: (kind, name), step, record } = self;
         let mut map = to.serialize_map(None)?;
-        map.serialize_entry("input", input)?;
+        map.serialize_entry(kind, name)?;
         map.serialize_entry("step", step)?;
         map.serialize_entry("source", &record.partition.source)?;
         map.serialize_entry("partition", &record.partition.number)?;
@@ -87,7 +90,7 @@ mod tests {
         let batch = samples();
         let mut lines = String::new();
         for record in batch.iter() {
-            Line { input: "in", step: Some(5), record }.push_to(&mut lines);
+            Line { by: ("input", "in"), step: Some(5), record }.push_to(&mut lines);
         }
         insta::assert_snapshot!(lines, @r#"
         {"input":"in","step":5,"source":"orders","partition":3,"offset":7,"end_offset":8,"timestamp_ms":1700000000123,"timestamp_kind":"create","leader_epoch":2,"key":"k","value":"{\"id\": 7}","headers":[{"name":"trace","value_base64":"/wA="},{"name":"trace","value":null}]}

@@ -23,6 +23,8 @@ pub(crate) struct Control {
     pub(crate) listen: SocketAddr,
     /// What every request has to show.
     pub(crate) token: Option<Token>,
+    /// The file that it is in.
+    pub(crate) token_file: Option<PathBuf>,
     /// Who the server is; `None`: requests come in without TLS.
     pub(crate) tls: Option<Tls>,
 }
@@ -81,7 +83,11 @@ impl Checker<'_> {
             let certificate = self.path(&tls.key("certificate"), &raw.certificate)?;
             Ok(Tls { certificate, key: self.path(&tls.key("key"), &raw.key)? })
         };
-        Ok(Control { listen, token, tls: raw.tls.as_ref().map(tls).transpose()? })
+        let tls = raw.tls.as_ref().map(tls).transpose()?;
+        let token_file = raw.token_file.as_ref();
+        let token_file =
+            token_file.map(|file| self.path(&path.key("token_file"), file)).transpose()?;
+        Ok(Control { listen, token, token_file, tls })
     }
 
     /// The address that `text` is. A name that somebody else resolves may lead anywhere.
