@@ -357,9 +357,7 @@ impl Checker<'_> {
             name,
             kind,
             start_after: Vec::new(),
-            max_records_per_second: raw
-                .max_records_per_second()
-                .and_then(|count| NonZeroU64::new(count.0)),
+            max_records_per_second: raw.max_records_per_second(),
         };
         let mut checked: Vec<Input> = checked.into_iter().zip(&inputs.0).map(input).collect();
         self.order(inputs, &mut checked)?;

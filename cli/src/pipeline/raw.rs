@@ -7,6 +7,7 @@
 use std::borrow::Cow;
 use std::fmt;
 use std::marker::PhantomData;
+use std::num::NonZeroU64;
 
 use schemars::transform::{RecursiveTransform, Transform};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -122,12 +123,13 @@ impl RawInput {
     }
 
     /// What stands under `max_records_per_second`.
-    pub(crate) fn max_records_per_second(&self) -> Option<Count> {
-        match self {
+    pub(crate) fn max_records_per_second(&self) -> Option<NonZeroU64> {
+        let most = match self {
             Self::File(file) => file.max_records_per_second,
             Self::Kafka(kafka) => kafka.max_records_per_second,
             Self::Recording(recording) => recording.max_records_per_second,
-        }
+        };
+        most.and_then(|count| NonZeroU64::new(count.0))
     }
 }
 
