@@ -2,7 +2,6 @@
 
 mod kafka;
 
-use std::num::NonZeroU64;
 use std::path::Path;
 use std::time::SystemTime;
 
@@ -242,7 +241,7 @@ fn input_tuning(input: &checked::Input) -> controller::InputTuning {
     controller::InputTuning {
         limits: QueueLimits { max_queued_records, max_queued_bytes },
         max_pending_records,
-        max_records_per_second: input.max_records_per_second.and_then(NonZeroU64::new),
+        max_records_per_second: input.max_records_per_second,
     }
 }
 

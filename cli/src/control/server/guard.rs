@@ -142,10 +142,11 @@ fn is_json(headers: &HeaderMap) -> Result<(), Refusal> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::control::server::token::Token;
 
     fn guard(address: &str, token: Option<&str>) -> Guard {
         let token = token.map(|token| Token::new(token).unwrap());
-        Guard { address: address.parse().unwrap(), token, is_tls: false }
+        Guard { address: address.parse().unwrap(), token: CurrentToken::new(token), is_tls: false }
     }
 
     /// The status of a request, 200 if it may be obeyed.
