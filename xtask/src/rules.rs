@@ -7,6 +7,7 @@ mod architecture;
 mod checks;
 mod core_tree;
 mod graph;
+mod image;
 mod length;
 mod machine;
 mod members;
@@ -61,6 +62,7 @@ pub(crate) fn run() -> Result<()> {
         ("each rule of the protocols has a check that exists", checks::check(&repository)),
         ("pure code asks nobody", purity::check(&repository)),
         ("files are short", length::check(&repository)),
+        ("the image is built with what CI installs", image::check(&repository)),
         ("nothing is tied to one machine", machine::check(&repository)),
         ("tests neither sleep nor are left out", testing::check(&repository)),
     ];

@@ -1,6 +1,6 @@
 //! `docs/metrics.md` lists what is in the table. For tests only.
 //!
-//! To write the list anew: `LOCKGATE_WRITE_DOCS=1 cargo test -p lockgate metrics::page`.
+//! To write the list anew: `UPDATE_METRICS=1 cargo test -p lockgate metrics::page`.
 
 use std::fmt::Write;
 use std::fs;
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use super::table::{Kind, Metric, Unit};
 
 /// The list is between these lines; what is around them is written by hand.
-const BEGIN: &str = "<!-- The lists below are written by a test: LOCKGATE_WRITE_DOCS=1 cargo test -p lockgate metrics::page -->\n";
+const BEGIN: &str = "<!-- The lists below are written by a test: UPDATE_METRICS=1 cargo test -p lockgate metrics::page -->\n";
 const END: &str = "<!-- The end of the lists. -->\n";
 
 fn path() -> PathBuf {
@@ -59,7 +59,7 @@ fn the_page_lists_what_is_in_the_table() {
     let (before, rest) = page.split_once(BEGIN).expect("the line before the lists is there");
     let (found, after) = rest.split_once(END).expect("the line after the lists is there");
     let expected = list();
-    if std::env::var_os("LOCKGATE_WRITE_DOCS").is_some() {
+    if std::env::var_os("UPDATE_METRICS").is_some() {
         fs::write(path(), [before, BEGIN, &expected, END, after].concat()).unwrap();
     } else {
         assert!(
