@@ -291,3 +291,30 @@ fn limits_in_the_help_are_those_in_force() {
         assert!(help.contains(&format!(" {limit} ")), "{limit}: {help}");
     }
 }
+
+#[test]
+fn each_kind_of_error_has_a_series_from_the_start() {
+    use lockgate_core::EndpointError::{
+        Bug, Configuration, Data, Storage, StorageFull, Superseded, Unavailable,
+    };
+
+    let what = || String::from("reading");
+    let source = || "it failed".into();
+    let errors = [
+        Bug(what()),
+        Configuration(what()),
+        Data(what()),
+        Storage { what: what(), source: source() },
+        StorageFull { what: what(), source: source() },
+        Superseded { what: what(), source: source() },
+        Unavailable { what: what(), source: source() },
+    ];
+    // A new variant wants a place in the list above.
+    for error in &errors {
+        match error {
+            Bug(_) | Configuration(_) | Data(_) => {}
+            Storage { .. } | StorageFull { .. } | Superseded { .. } | Unavailable { .. } => {}
+        }
+    }
+    assert_eq!(errors.map(|error| error.kind()), ERROR_KINDS);
+}
