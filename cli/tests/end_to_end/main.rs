@@ -1,6 +1,7 @@
 //! The program as its users meet it: real processes, real files, real signals.
 #![allow(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
+mod api;
 mod commands;
 mod compare;
 mod data;
@@ -13,5 +14,6 @@ mod memory;
 mod promises;
 mod recorded;
 mod recording;
+mod reload;
 mod signals;
 mod site;

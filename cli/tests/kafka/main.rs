@@ -3,6 +3,9 @@
 //! Small here; `cargo xtask prove` runs the same with millions of records and for minutes.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests are tests")]
 
+#[path = "../end_to_end/api.rs"]
+#[allow(dead_code, reason = "not all that other tests need is needed here")]
+mod api;
 #[path = "../end_to_end/data.rs"]
 #[allow(dead_code, reason = "not all that other tests need is needed here")]
 mod data;
@@ -18,6 +21,7 @@ mod kills;
 mod many;
 mod outage;
 mod recording;
+mod reload;
 mod rows;
 mod truncated;
 
