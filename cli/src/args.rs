@@ -79,6 +79,32 @@ pub(crate) enum Command {
         #[arg(default_value = ".")]
         directory: PathBuf,
     },
+    /// Show a running pipeline: what people should know of it, and how far it is.
+    Status {
+        #[command(flatten)]
+        at: At,
+        /// Print JSON.
+        #[arg(long)]
+        json: bool,
+    },
+    /// Watch a running pipeline in the terminal; q, Esc or Ctrl-C ends it.
+    Top(At),
+    /// Show records that pass by, one JSON object per line, as `lockgate show --json` does.
+    ///
+    /// Nothing waits for whoever looks: those come that it is quick enough for.
+    Tap(Tap),
+    /// Pause inputs of a running pipeline until they are resumed, over restarts too.
+    Pause(Choice),
+    /// Let paused inputs of a running pipeline read again.
+    Resume(Choice),
+    /// Let a running pipeline take a checkpoint, and wait for it.
+    Checkpoint(At),
+    /// Stop a running pipeline with a checkpoint, and wait for it; where there can be none, it keeps running.
+    Suspend(At),
+    /// Stop a running pipeline in order, as SIGTERM does, and wait for it.
+    Stop(At),
+    /// Let a running pipeline read its file again, and put in force what has changed.
+    Reload(At),
     /// Print the JSON Schema of the pipeline file, with which editors complete and check it.
     Schema,
     /// Show a state directory: last checkpoint, journaled steps, positions.
@@ -242,6 +268,54 @@ pub(crate) struct Diff {
     /// Read and compare the records of all steps, also of those whose recorded hashes are the same.
     #[arg(long)]
     pub(crate) records: bool,
+}
+
+/// Which running pipeline is asked.
+#[derive(Clone, Debug, Default, clap::Args)]
+#[command(next_help_heading = "Which pipeline")]
+pub(crate) struct At {
+    /// Where it is asked; left out: the variable LOCKGATE_AT, or what the process of --pipeline says.
+    #[arg(long, value_name = "HOST:PORT or URL", conflicts_with_all = ["pipeline", "state_dir"])]
+    pub(crate) at: Option<String>,
+    /// The pipeline file that it runs; left out: pipeline.yaml.
+    #[arg(long, value_name = "FILE", conflicts_with = "state_dir")]
+    pub(crate) pipeline: Option<PathBuf>,
+    /// The state directory that it runs on, in place of --pipeline.
+    #[arg(long, value_name = "DIR")]
+    pub(crate) state_dir: Option<PathBuf>,
+    /// The file with the token that it wants; left out: the variable LOCKGATE_TOKEN_FILE, or what the process says.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) token_file: Option<PathBuf>,
+    /// The certificates (PEM) by which to know it, in place of those that this machine trusts.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) ca: Option<PathBuf>,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Choice {
+    /// The inputs; left out: all of them.
+    #[arg(value_name = "INPUT")]
+    pub(crate) inputs: Vec<String>,
+    #[command(flatten)]
+    pub(crate) at: At,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Tap {
+    /// The input or output.
+    pub(crate) name: String,
+    /// It is an input.
+    #[arg(long, conflicts_with = "output")]
+    pub(crate) input: bool,
+    /// It is an output.
+    #[arg(long)]
+    pub(crate) output: bool,
+    /// So many records.
+    #[arg(short = 'n', long = "records", value_name = "N", default_value_t = 10,
+        value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    pub(crate) records: u64,
+    #[command(flatten)]
+    pub(crate) at: At,
 }
 
 fn speed(text: &str) -> Result<f64, String> {

@@ -9,6 +9,10 @@ mod replay;
 mod run;
 mod schema;
 mod show;
+mod status;
+mod steer;
+mod tap;
+mod top;
 mod verify;
 
 pub(crate) use check::check;
@@ -20,6 +24,10 @@ pub(crate) use replay::replay;
 pub(crate) use run::run;
 pub(crate) use schema::schema;
 pub(crate) use show::{Line, show};
+pub(crate) use status::status;
+pub(crate) use steer::{checkpoint, pause, reload, resume, stop, suspend};
+pub(crate) use tap::tap;
+pub(crate) use top::top;
 pub(crate) use verify::verify;
 
 use crate::exit::Failed;

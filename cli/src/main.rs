@@ -1,6 +1,7 @@
 //! The `lockgate` program: parses what was typed, composes a pipeline, runs it and says what happened.
 
 mod args;
+mod client;
 mod command;
 mod compose;
 mod control;
@@ -56,6 +57,15 @@ fn perform(command: Command) -> Result<Code, Failed> {
         Command::Diff(diff) => return command::diff(&diff),
         Command::Check { pipeline } => command::check(&pipeline)?,
         Command::Init { directory } => command::init(&directory)?,
+        Command::Status { at, json } => command::status(&at, json)?,
+        Command::Top(at) => command::top(&at)?,
+        Command::Tap(tap) => command::tap(&tap)?,
+        Command::Pause(choice) => command::pause(&choice)?,
+        Command::Resume(choice) => command::resume(&choice)?,
+        Command::Checkpoint(at) => command::checkpoint(&at)?,
+        Command::Suspend(at) => command::suspend(&at)?,
+        Command::Stop(at) => command::stop(&at)?,
+        Command::Reload(at) => command::reload(&at)?,
         Command::Schema => command::schema()?,
         Command::Inspect { state_dir, json } => command::inspect(&state_dir, json)?,
     }
