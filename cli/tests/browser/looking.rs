@@ -30,7 +30,7 @@ fn nothing_is_asked_of_others_and_nothing_complains() {
     // All that can be opened is opened.
     browser
         .evaluates("document.querySelectorAll('.card footer button').forEach(key => key.click())");
-    browser.waits_for_words("Waiting for records to pass");
+    watched.waits_for_card("orders", "Waiting for records to pass");
     watched.site.append("orders.log", "four\n");
     watched.waits_for_card("orders", "offset 14");
     let own = format!("http://{}/", watched.address);
@@ -49,7 +49,7 @@ fn records_that_pass_are_seen_as_text_only() {
     let browser = &watched.browser;
     watched.waits_for_card("orders", "3 records");
     browser.clicks("button[aria-label='Peek at records: orders']");
-    browser.waits_for_words("Waiting for records to pass");
+    watched.waits_for_card("orders", "Waiting for records to pass");
     let hostile =
         "<img src=x onerror=\"document.title='taken'\"><script>document.title='taken'</script>";
     watched.site.append("orders.log", &format!("{hostile}\n"));
