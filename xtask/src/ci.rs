@@ -39,7 +39,7 @@ const STAGES: [Stage; 7] = [
     Stage {
         name: "test",
         optional: None,
-        run: || test::run(&test::Arguments::default(), test::WithoutBroker::Fail),
+        run: || test::run(&test::Arguments::default(), test::WhenMissing::Fail),
     },
     Stage { name: "model --small", optional: None, run: || model::run(&model::Arguments::small()) },
     Stage { name: "examples", optional: None, run: examples::run },

@@ -4,6 +4,7 @@
 //! chore may live in a CI file or a script only.
 
 mod bench;
+mod browser;
 mod cargo;
 mod ci;
 mod doc;
@@ -64,7 +65,7 @@ enum Verb {
 fn main() -> ExitCode {
     let done = match Arguments::parse().verb {
         Verb::Ci => ci::run(),
-        Verb::Test(arguments) => test::run(&arguments, test::WithoutBroker::LeaveOut),
+        Verb::Test(arguments) => test::run(&arguments, test::WhenMissing::LeaveOut),
         Verb::Fmt(arguments) => fmt::run(&arguments),
         Verb::Lint => lint::run(),
         Verb::Rules => rules::run(),

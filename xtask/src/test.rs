@@ -1,10 +1,12 @@
-//! `cargo xtask test`: all tests of the workspace, from one build, with a real Kafka broker beside them.
+//! `cargo xtask test`: all tests of the workspace, from one build, with a real Kafka broker beside them and a real
+//! browser to look at the page.
 
 use std::env;
 use std::process::Command;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 
+use crate::browser;
 use crate::cargo::{TEST_PROFILE, cargo, output, run as run_command};
 use crate::kafka::{self, Broker, Wanted};
 
@@ -20,45 +22,88 @@ pub(crate) struct Arguments {
     test_program: Vec<String>,
 }
 
-/// What to do without a Kafka broker.
+/// What to do where a broker or a browser is missing.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum WithoutBroker {
-    /// Leave out the tests that need one, and say so at the end.
+pub(crate) enum WhenMissing {
+    /// Leave out the tests that need it, and say so at the end.
     LeaveOut,
     Fail,
 }
 
-/// The packages that have tests which need a broker.
-const WITH_BROKER: [&str; 2] = ["lockgate-kafka-adapter", "lockgate"];
+/// What a test program needs and a machine may lack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Need {
+    Broker,
+    Browser,
+}
 
-/// Their test programs that need one.
-const NEED_BROKER: [&str; 3] = ["input", "output", "kafka"];
+impl Need {
+    fn name(self) -> &'static str {
+        match self {
+            Need::Broker => "a Kafka broker",
+            Need::Browser => "a browser",
+        }
+    }
+}
 
-/// What else they have.
-const NEED_NONE: [&str; 4] = ["--lib", "--bins", "--test", "end_to_end"];
+/// A need that cannot be met, why, and what to do.
+struct Lack {
+    need: Need,
+    why: String,
+}
+
+const KAFKA: &str = "lockgate-kafka-adapter";
+const CLI: &str = "lockgate";
+
+/// The test programs of the packages in which some need something, and what they need.
+const PROGRAMS: [(&str, &str, Option<Need>); 5] = [
+    (KAFKA, "input", Some(Need::Broker)),
+    (KAFKA, "output", Some(Need::Broker)),
+    (CLI, "end_to_end", None),
+    (CLI, "kafka", Some(Need::Broker)),
+    (CLI, "browser", Some(Need::Browser)),
+];
+
+/// What else these packages have.
+const OTHERS: [(&str, &str); 2] = [(KAFKA, "--lib"), (CLI, "--bins")];
 
 /// Names this program for tests that start and kill brokers of their own.
 pub(crate) const XTASK: &str = "LOCKGATE_XTASK";
 
-pub(crate) fn run(arguments: &Arguments, without_broker: WithoutBroker) -> Result<()> {
+pub(crate) fn run(arguments: &Arguments, when_missing: WhenMissing) -> Result<()> {
     let mut command = cargo(&["test", "--locked", TEST_PROFILE])?;
     let chosen = chosen_packages(arguments);
-    let is_chosen = WITH_BROKER.iter().any(|package| chosen.contains(package));
-    if !is_chosen && !chosen.is_empty() {
+    let is_wanted = |package| chosen.is_empty() || chosen.contains(&package);
+    if !is_wanted(KAFKA) && !is_wanted(CLI) {
         add(arguments, &mut command);
         return run_command(command);
     }
+    let mut lacks = Vec::new();
     let broker = kafka::ensure(Wanted::default())?;
-    if let Broker::Unavailable { why, remedy } = &broker
-        && !is_chosen
-        && without_broker == WithoutBroker::LeaveOut
-    {
-        return leave_out(arguments, command, &format!("{why}; {remedy}"));
+    if let Broker::Unavailable { why, remedy } = &broker {
+        lacks.push(Lack { need: Need::Broker, why: format!("{why}; {remedy}") });
     }
-    let bootstrap = broker.needed().context("the tests against Kafka cannot run")?;
-    command.env(kafka::GIVEN, bootstrap).env(XTASK, env::current_exe()?);
-    add(arguments, &mut command);
+    if let Some(why) = browser::missing().filter(|_| is_wanted(CLI)) {
+        lacks.push(Lack { need: Need::Browser, why: format!("{why}; {}", browser::REMEDY) });
+    }
+    if let Some(Lack { need, why }) = lacks.first()
+        && (!chosen.is_empty() || when_missing == WhenMissing::Fail)
+    {
+        bail!("the tests that need {} cannot run: {why}", need.name());
+    }
     // The broker stops when it is dropped.
+    let bootstrap = broker.needed().ok();
+    let give = |command: &mut Command| -> Result<()> {
+        if let Some(bootstrap) = bootstrap {
+            command.env(kafka::GIVEN, bootstrap).env(XTASK, env::current_exe()?);
+        }
+        Ok(())
+    };
+    if !lacks.is_empty() {
+        return leave_out(arguments, &lacks, give);
+    }
+    give(&mut command)?;
+    add(arguments, &mut command);
     run_command(command)
 }
 
@@ -72,35 +117,66 @@ fn chosen_packages(arguments: &Arguments) -> Vec<&str> {
     chosen.collect()
 }
 
-/// Runs all that needs no broker, and ends with what was left out.
-fn leave_out(arguments: &Arguments, mut command: Command, why: &str) -> Result<()> {
-    let of_packages = || -> Result<Command> {
-        let mut command = cargo(&["test", "--locked", TEST_PROFILE])?;
-        WITH_BROKER.iter().for_each(|package| {
-            command.args(["-p", package]);
-        });
-        Ok(command)
+/// The packages of which a part is left out.
+fn packages_cut(lacking: &[Need]) -> Vec<&'static str> {
+    let is_cut = |package: &&str| {
+        PROGRAMS
+            .iter()
+            .any(|(of, _, need)| of == package && need.is_some_and(|need| lacking.contains(&need)))
     };
-    let mut list = of_packages()?;
-    NEED_BROKER.iter().for_each(|test| {
-        list.args(["--test", test]);
-    });
-    list.args(["--quiet", "--", "--list"]);
-    let list = output(list).context("counting the tests that need a Kafka broker")?;
-    let left_out = count_tests(&String::from_utf8_lossy(&list));
+    [KAFKA, CLI].into_iter().filter(is_cut).collect()
+}
+
+/// What is left of these packages, as it is said to `cargo test`.
+fn rest(packages: &[&str], lacking: &[Need]) -> Vec<&'static str> {
+    let others = OTHERS.iter().filter(|(package, _)| packages.contains(package));
+    let mut words: Vec<&str> = others.map(|(_, word)| *word).collect();
+    for (package, program, need) in &PROGRAMS {
+        if packages.contains(package) && !need.is_some_and(|need| lacking.contains(&need)) {
+            words.extend(["--test", program]);
+        }
+    }
+    words
+}
+
+/// Runs all that does not need what is lacking, and ends with what was left out.
+fn leave_out(
+    arguments: &Arguments,
+    lacks: &[Lack],
+    give: impl Fn(&mut Command) -> Result<()>,
+) -> Result<()> {
+    let lacking: Vec<Need> = lacks.iter().map(|lack| lack.need).collect();
+    let packages = packages_cut(&lacking);
+    let mut lines = Vec::new();
+    for Lack { need, why } in lacks {
+        let mut list = cargo(&["test", "--locked", TEST_PROFILE])?;
+        for (package, program, _) in PROGRAMS.iter().filter(|(.., of)| *of == Some(*need)) {
+            list.args(["-p", package, "--test", program]);
+        }
+        list.args(["--quiet", "--", "--list"]);
+        let name = need.name();
+        let list = output(list).with_context(|| format!("counting the tests that need {name}"))?;
+        let count = count_tests(&String::from_utf8_lossy(&list));
+        lines.push(format!("{count} tests were left out, because they need {name}: {why}"));
+    }
     if arguments.cargo_test.is_empty() {
-        let mut others = of_packages()?;
-        others.args(NEED_NONE);
+        let mut others = cargo(&["test", "--locked", TEST_PROFILE])?;
+        packages.iter().for_each(|package| {
+            others.args(["-p", package]);
+        });
+        others.args(rest(&packages, &lacking));
         add_typed(arguments, &mut others);
+        give(&mut others)?;
         run_command(others)?;
     }
-    command.arg("--workspace");
-    WITH_BROKER.iter().for_each(|package| {
+    let mut command = cargo(&["test", "--locked", TEST_PROFILE, "--workspace"])?;
+    packages.iter().for_each(|package| {
         command.args(["--exclude", package]);
     });
     add_typed(arguments, &mut command);
+    give(&mut command)?;
     run_command(command)?;
-    println!("{left_out} tests were left out, because they need a Kafka broker: {why}");
+    lines.iter().for_each(|line| println!("{line}"));
     Ok(())
 }
 
@@ -181,6 +257,37 @@ mod tests {
         check("-pxtask", &["xtask"]);
         check("--package=lockgate", &["lockgate"]);
         check("--package lockgate journal", &["lockgate"]);
+    }
+
+    #[test]
+    fn only_what_needs_the_missing_thing_is_left_out() {
+        let check = |lacking: &[Need], packages: &[&str], kept: &str| {
+            assert_eq!(packages_cut(lacking), packages, "{lacking:?}");
+            assert_eq!(rest(packages, lacking).join(" "), kept, "{lacking:?}");
+        };
+        check(&[Need::Browser], &[CLI], "--bins --test end_to_end --test kafka");
+        check(&[Need::Broker], &[KAFKA, CLI], "--lib --bins --test end_to_end --test browser");
+        let both = [Need::Broker, Need::Browser];
+        check(&both, &[KAFKA, CLI], "--lib --bins --test end_to_end");
+    }
+
+    /// A test program that nobody names here would not run where something is missing.
+    #[test]
+    fn every_test_program_of_these_packages_is_known() {
+        let root = crate::cargo::workspace_root().unwrap();
+        for (package, folder) in [(KAFKA, "kafka-adapter/tests"), (CLI, "cli/tests")] {
+            let entries =
+                std::fs::read_dir(root.join(folder)).unwrap().map(|entry| entry.unwrap().path());
+            let programs = entries.filter(|path| {
+                path.extension().is_some_and(|end| end == "rs") || path.join("main.rs").is_file()
+            });
+            for path in programs {
+                let name = path.file_stem().unwrap().to_str().unwrap();
+                let is_known =
+                    PROGRAMS.iter().any(|(of, program, _)| *of == package && *program == name);
+                assert!(is_known, "{folder} has {name}; say in PROGRAMS what it needs");
+            }
+        }
     }
 
     #[test]
