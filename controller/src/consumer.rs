@@ -38,7 +38,6 @@ const LOGGED: u64 = 10;
 
 pub(crate) struct Consumer {
     pub(crate) input: usize,
-    pub(crate) name: String,
     pub(crate) bounds: Arc<Bounds>,
     pub(crate) policies: Arc<PolicyCounts>,
     pub(crate) events: UnboundedSender<Event>,
@@ -122,7 +121,8 @@ impl InputConsumer for Consumer {
     }
 
     fn policy_applied(&self, policy: &'static str, text: String) {
-        let log = |text: &str| tracing::warn!(input = self.name, policy, "{text}");
+        // In the span of the input.
+        let log = |text: &str| tracing::warn!(policy, "{text}");
         self.policies.add(policy, &text, log);
     }
 }

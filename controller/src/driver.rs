@@ -133,7 +133,6 @@ impl Controller {
             let bound = Arc::new(Bounds::new(max_batch_records, input.tuning.limits));
             let consumer = Consumer {
                 input: number,
-                name: input.name.clone(),
                 bounds: bound.clone(),
                 policies: counts.clone(),
                 events: sender.clone(),
@@ -150,7 +149,10 @@ impl Controller {
                 let error = lockgate_core::EndpointError::Configuration(text);
                 return Err(Error::Input { input: input.name, error });
             }
+            // What the reader logs, also on threads of its own, is about this input.
+            let span = tracing::info_span!("input", name = input.name).entered();
             let reader = input.endpoint.open(level, Arc::new(consumer), stored.clone());
+            drop(span);
             let reader =
                 reader.map_err(|error| Error::Input { input: input.name.clone(), error })?;
             let seek = stored.or_else(|| reader.start());

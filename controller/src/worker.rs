@@ -145,8 +145,14 @@ impl Station {
         let alarm = Alarm::set("the circuit or an output", self.space.events.clone());
         for work in work {
             let done = match work {
-                Work::Step(step) => self.step(step),
-                Work::Write { step } => self.write(step),
+                Work::Step(step) => {
+                    let _step = tracing::debug_span!("step", number = step.number).entered();
+                    self.step(step)
+                }
+                Work::Write { step } => {
+                    let _step = tracing::debug_span!("step", number = step).entered();
+                    self.write(step)
+                }
                 Work::Finish => {
                     self.each_output(|output| output.output.finish()).map(|()| Event::Finished)
                 }

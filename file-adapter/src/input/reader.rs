@@ -81,8 +81,10 @@ impl FileReader {
         let thread = Thread { shared, commands, wakes: wakes.clone(), stop: stop.clone(), plan };
         let closed = Arc::new(AtomicBool::new(false));
         let mark = Closing(closed.clone());
+        let span = tracing::Span::current();
         let spawned = std::thread::Builder::new().name("file-input".into()).spawn(move || {
             let _mark = mark;
+            let _opened_for = span.entered();
             thread.run();
         });
         let thread = Some(spawned.map_err(|error| EndpointError::Unavailable {

@@ -45,8 +45,10 @@ impl TapeReader {
         let place = start.cursor.place();
         let (queue, full, ended) = (Queue::default(), false, false);
         let reading = Reading { start, consumer, inbox, queue, place, full, ended };
+        let span = tracing::Span::current();
         let thread = std::thread::Builder::new().name("recording".into()).spawn(move || {
             let _mark = mark;
+            let _opened_for = span.entered();
             reading.run();
         });
         let thread = thread.map_err(|source| EndpointError::Unavailable {

@@ -264,7 +264,9 @@ fn spawn(
     let (stop, closed) = (shared.stop.clone(), Arc::new(AtomicBool::new(false)));
     let (max_pending_records, gauges) = (shared.max_pending_records.clone(), shared.gauges.clone());
     let (mark, thread_waker) = (Closing(closed.clone()), waker.clone());
+    let span = tracing::Span::current();
     let spawned = std::thread::Builder::new().name("kafka-input".into()).spawn(move || {
+        let _opened_for = span.entered();
         thread_waker.wakes_this_thread();
         let mark = mark;
         if let Err(error) = read(&shared, &mut source, task, &received) {
