@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use lockgate_controller::{Controller, Error, Handle, Status};
+use lockgate_controller::{Controller, Error, Handle, Phase, Status};
 use lockgate_core::EndpointError;
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::oneshot;
@@ -67,8 +67,9 @@ pub(crate) fn operate(operation: Operation<'_>) -> Result<(), Failed> {
         let (asked, steering) = match control {
             Some(Control { board, asked, reloader, advertised }) => {
                 let supervisor = Arc::new(Supervisor::from_env());
-                let advertisement = None;
-                let steering = Steering { board, reloader, advertised, advertisement, supervisor };
+                let (advertisement, is_ready) = (None, false);
+                let steering =
+                    Steering { board, reloader, advertised, advertisement, supervisor, is_ready };
                 (Some(asked), Some(steering))
             }
             None => (None, None),
@@ -118,6 +119,8 @@ struct Steering {
     advertised: Option<(PathBuf, Advertised)>,
     advertisement: Option<Advertisement>,
     supervisor: Arc<Supervisor>,
+    /// Whether the supervisor knows that the start is over.
+    is_ready: bool,
 }
 
 impl Running<'_> {
@@ -209,7 +212,6 @@ impl Running<'_> {
             if let Some((state_dir, advertised)) = steering.advertised.take() {
                 steering.advertisement = Some(Advertisement::write(&state_dir, advertised)?);
             }
-            steering.supervisor.ready();
         }
         steering.board.show(run);
         Ok(())
@@ -221,6 +223,17 @@ impl Running<'_> {
         let mut pulse = interval(every);
         pulse.set_missed_tick_behavior(MissedTickBehavior::Delay);
         Some(pulse)
+    }
+
+    /// A start is over when what a crash left has been replayed.
+    fn is_through_with(&mut self, phase: Phase) {
+        if let Some(steering) = &mut self.steering
+            && !steering.is_ready
+            && phase != Phase::Replaying
+        {
+            steering.is_ready = true;
+            steering.supervisor.ready();
+        }
     }
 
     fn is_alive(&self) {
@@ -281,6 +294,7 @@ impl Running<'_> {
                 _ = beat(&mut pulse) => self.is_alive(),
                 _ = glance.tick() => {
                     let status = handle.status().borrow().clone();
+                    self.is_through_with(status.phase);
                     if self.terminal.is_shown() {
                         let line = progress::line(&status, shown.since(GLANCE * 5, &status));
                         self.terminal.show(line);

@@ -173,6 +173,12 @@ impl Controller {
             policies.push(counts);
         }
 
+        let mut stored = checkpoint.as_ref().map(|checkpoint| CheckpointSummary {
+            step: checkpoint.step,
+            stored_at: UNIX_EPOCH + Duration::from_millis(checkpoint.stored_at_ms),
+            took: None,
+            bytes: None,
+        });
         if let Some(state) = &mut state
             && state.is_unsettled()?
         {
@@ -181,7 +187,9 @@ impl Controller {
             let seeks = sequence_inputs.iter().map(|input| input.seek.clone()).collect();
             let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
             let first = Checkpoint { step, circuit, seeks, positions };
-            state.store(&first, now.as_millis() as u64)?;
+            let bytes = state.store(&first, now.as_millis() as u64)?;
+            let stored_at = UNIX_EPOCH + now;
+            stored = Some(CheckpointSummary { step, stored_at, took: None, bytes: Some(bytes) });
         }
 
         let spawn =
@@ -191,12 +199,6 @@ impl Controller {
             limits: input.tuning.limits,
             ..InputStatus::default()
         };
-        let stored = checkpoint.as_ref().map(|checkpoint| CheckpointSummary {
-            step: checkpoint.step,
-            stored_at: UNIX_EPOCH + Duration::from_millis(checkpoint.stored_at_ms),
-            took: None,
-            bytes: None,
-        });
         let status = Status {
             steps_to_replay: journaled.steps,
             checkpoint: CheckpointStatus::new(stored),

@@ -55,19 +55,29 @@ pub struct Handle {
 #[derive(Default)]
 pub(crate) struct Desk {
     last: AtomicU64,
-    waiting: Mutex<BTreeMap<Ticket, oneshot::Sender<Answer>>>,
+    waiting: Mutex<Waiting>,
+}
+
+#[derive(Default)]
+struct Waiting {
+    answers: BTreeMap<Ticket, oneshot::Sender<Answer>>,
+    /// Whether nobody will be answered any more.
+    is_over: bool,
 }
 
 impl Desk {
     fn ask(&self) -> (Ticket, oneshot::Receiver<Answer>) {
         let ticket = Ticket(self.last.fetch_add(1, Ordering::Relaxed));
         let (answer, answered) = oneshot::channel();
-        self.waiting().insert(ticket, answer);
+        let mut waiting = self.waiting();
+        if !waiting.is_over {
+            waiting.answers.insert(ticket, answer);
+        }
         (ticket, answered)
     }
 
     pub(crate) fn answer(&self, ticket: Ticket, answer: Answer) {
-        if let Some(waiting) = self.waiting().remove(&ticket) {
+        if let Some(waiting) = self.waiting().answers.remove(&ticket) {
             // Whoever asked may have gone.
             let _ = waiting.send(answer);
         }
@@ -75,10 +85,10 @@ impl Desk {
 
     /// Nobody will be answered any more.
     pub(crate) fn close(&self) {
-        self.waiting().clear();
+        *self.waiting() = Waiting { answers: BTreeMap::new(), is_over: true };
     }
 
-    fn waiting(&self) -> MutexGuard<'_, BTreeMap<Ticket, oneshot::Sender<Answer>>> {
+    fn waiting(&self) -> MutexGuard<'_, Waiting> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -32,12 +32,15 @@ pub type Tapped = Receiver<(u64, Batch)>;
 #[error("{MAX_LOOKERS} are looking at records already; wait for one of them to end")]
 pub struct TapError;
 
+/// Where somebody looks, and where that goes.
+type Looker = (Tap, Sender<(u64, Batch)>);
+
 /// Those who look.
 #[derive(Debug, Default)]
 pub(crate) struct Taps {
     /// How many there are, to be asked without a lock.
     count: AtomicUsize,
-    lookers: Mutex<Vec<(Tap, Sender<(u64, Batch)>)>>,
+    lookers: Mutex<Vec<Looker>>,
 }
 
 impl Taps {
@@ -91,7 +94,7 @@ impl Taps {
         self.count.store(lookers.len(), Ordering::Relaxed);
     }
 
-    fn lookers(&self) -> MutexGuard<'_, Vec<(Tap, Sender<(u64, Batch)>)>> {
+    fn lookers(&self) -> MutexGuard<'_, Vec<Looker>> {
         self.lookers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -77,9 +77,10 @@ impl Stopwatch {
                 }
             }
             Event::Written { step } => {
-                let Some(step) = self.flying.pop_front_if(|first| first.step == *step) else {
+                if self.flying.front().is_none_or(|first| first.step != *step) {
                     return;
-                };
+                }
+                let Some(step) = self.flying.pop_front() else { return };
                 status.durations.output.observe(now.saturating_sub(step.writing), 1);
                 for (input, (arrived, records)) in step.arrivals {
                     let latency = &mut status.inputs[input].latency;

@@ -14,6 +14,7 @@ use crate::site::{Running, Site};
 #[derive(Clone)]
 pub(crate) struct Api {
     url: String,
+    token: Option<String>,
     agent: Agent,
 }
 
@@ -24,18 +25,32 @@ impl Api {
         assert!(running.until(|| said.exists()), "{}", running.stderr());
         let said: JsonValue = serde_json::from_slice(&fs::read(said).unwrap()).unwrap();
         let config = Agent::config_builder().http_status_as_error(false).build();
-        Self { url: said["url"].as_str().unwrap().to_owned(), agent: config.into() }
+        let url = said["url"].as_str().unwrap().to_owned();
+        Self { url, token: None, agent: config.into() }
+    }
+
+    /// The same with this token.
+    pub(crate) fn knowing(mut self, token: &str) -> Self {
+        self.token = Some(format!("Bearer {token}"));
+        self
     }
 
     /// The status and the text of an answer.
     pub(crate) fn get(&self, path: &str) -> (u16, String) {
-        let mut answer = self.agent.get(format!("{}{path}", self.url)).call().unwrap();
+        let mut request = self.agent.get(format!("{}{path}", self.url));
+        if let Some(token) = &self.token {
+            request = request.header("authorization", token);
+        }
+        let mut answer = request.call().unwrap();
         (answer.status().as_u16(), answer.body_mut().read_to_string().unwrap())
     }
 
     /// The same of a request that wants something to be done.
     pub(crate) fn post(&self, path: &str) -> (u16, String) {
-        let request = self.agent.post(format!("{}{path}", self.url));
+        let mut request = self.agent.post(format!("{}{path}", self.url));
+        if let Some(token) = &self.token {
+            request = request.header("authorization", token);
+        }
         let answer = request.header("content-type", "application/json").send("{}");
         let mut answer = answer.unwrap();
         (answer.status().as_u16(), answer.body_mut().read_to_string().unwrap())

@@ -122,6 +122,34 @@ fn a_stop_while_the_disk_is_full_ends_and_the_next_run_goes_on() {
     stopped_on_a_full_disk(STOPPED, stop, "without a last checkpoint");
 }
 
+/// Without its checkpoint a suspended pipeline would start with a replay; it runs on instead, and says so.
+#[test]
+fn a_suspension_on_a_full_disk_fails_and_the_pipeline_runs_on() {
+    let pipeline = format!("control: {{listen: \"127.0.0.1:0\"}}\n{STOPPED}");
+    let site = Site::new(&pipeline);
+    let expected = data::lines("x", 15 << 20, 1);
+    site.write("in.log", &expected);
+    let disk = SmallDisk::mount(&site, 24);
+    site.write("small/ballast", vec![0; 16 << 20]);
+    let mut running = site.start();
+    let waits = running.until(|| running_log(&site).contains("paused until there is space"));
+    assert!(waits, "{}", running.stderr());
+    for command in ["suspend", "checkpoint"] {
+        let refused = site.lockgate(&[command]);
+        assert_ne!(refused.code, 0, "{}", refused.stdout);
+        let names_it = refused.stderr.contains("No space left on device")
+            && refused.stderr.contains("the last one covers step ");
+        assert!(names_it, "{}", refused.stderr);
+    }
+    let status = site.lockgate(&["status"]).stdout;
+    assert!(status.contains("nothing can be stored"), "{status}");
+    fs::remove_file(site.path("small/ballast")).unwrap();
+    let ended = running.end();
+    assert_eq!(ended.code, 0, "{}", ended.stderr);
+    assert!(site.read("small/out/all.log") == expected, "the output differs");
+    drop(disk);
+}
+
 #[test]
 fn a_second_signal_ends_at_once() {
     let stop = |running: &mut Running| {

@@ -74,7 +74,11 @@ impl Site {
 
     /// Starts the program with these arguments.
     pub(crate) fn begin(&self, args: &[&str]) -> Running {
-        let mut command = self.command(args);
+        self.begin_command(self.command(args))
+    }
+
+    /// Starts this program.
+    pub(crate) fn begin_command(&self, mut command: Command) -> Running {
         command.stderr(fs::File::create(self.path("stderr.log")).unwrap());
         Running { child: command.spawn().unwrap(), folder: self.dir.path().into() }
     }

@@ -23,6 +23,7 @@ mod outage;
 mod recording;
 mod reload;
 mod rows;
+mod secrets;
 mod truncated;
 
 /// Whether the long form is wanted.
