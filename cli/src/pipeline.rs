@@ -30,8 +30,8 @@ mod units;
 pub(crate) use change::{Change, refusal};
 pub(crate) use checked::Log as LogSettings;
 pub(crate) use checked::{
-    Control, FileInput, FileOutput, Input, InputKind, KafkaInput, KafkaOutput, Mode, OnRefused,
-    Output, OutputKind, Pipeline, SEGMENT, StartFrom, Topic, Topics,
+    FileInput, FileOutput, Input, InputKind, KafkaInput, KafkaOutput, Mode, OnRefused, Output,
+    OutputKind, Pipeline, SEGMENT, StartFrom, Topic, Topics,
 };
 pub(crate) use choice::{
     Compression, Delivery, GroupProtocol, InputFormat, Kept, LogFormat, LogLevel, OnGone, OnStall,

@@ -47,7 +47,7 @@ fn text(report: &Report, lags: &Lags, width: usize) -> String {
         text += "- all is well\n";
     }
     let mut line = |name: &str, value: String| {
-        let _ = writeln!(text, "{}", cut(&format!("{name:<12}{value}"), width));
+        let _ = writeln!(text, "{}", cut(format!("{name:<12}{value}").trim_end(), width));
     };
     line("", String::new());
     line("delivery", report.delivery.clone());

@@ -104,7 +104,8 @@ impl Server {
     }
 
     /// Where it listens.
-    pub(crate) fn address(&self) -> SocketAddr {
+    #[cfg(test)]
+    fn address(&self) -> SocketAddr {
         self.address
     }
 
@@ -125,10 +126,6 @@ impl Server {
     }
 
     /// Answers the requests that wait and ends the server; takes at most a second.
-    pub(crate) fn stop(mut self) {
-        self.close();
-    }
-
     fn close(&mut self) {
         self.closing.send_replace(true);
         if let Some(thread) = self.thread.take() {
@@ -179,6 +176,3 @@ async fn work(listener: TcpListener, tls: Option<TlsAcceptor>, office: Arc<Offic
     let all = office.seats.acquire_many(MAX_CONNECTIONS as u32);
     let _ = timeout(LETTING_GO, all).await;
 }
-
-/// The type of the metrics.
-const METRICS_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";

@@ -4,6 +4,8 @@
 mod api;
 mod commands;
 mod compare;
+mod control;
+mod crowd;
 mod data;
 mod disk;
 mod embed;

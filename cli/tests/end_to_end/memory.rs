@@ -3,6 +3,7 @@
 use std::fs::{self, File};
 use std::io::Write;
 
+use crate::crowd::Crowd;
 use crate::data;
 use crate::site::{Running, Site};
 
@@ -58,4 +59,36 @@ fn a_line_of_64_megabytes_stays_under_a_hundred_megabytes() {
     check(pipeline, long_line);
     let whole = pipeline.replace("paths: in.log", "paths: in.log, max_record_bytes: 64MiB");
     check(&whole, long_line);
+}
+
+/// Two hundred clients ask greedily, slowly, hugely and senselessly, and take no answers.
+#[test]
+fn a_crowd_at_the_control_server_costs_little_memory_and_stops_nothing() {
+    let site = Site::new(
+        "name: crowded\ncontrol: {listen: \"127.0.0.1:0\"}\n\
+         inputs: {all: {file: {paths: in.log, max_records_per_second: 100000}}}\noutputs: {none: {null: }}\n",
+    );
+    // Ten seconds at that rate.
+    site.write("in.log", "0123456789\n".repeat(1_000_000));
+    let mut running = site.start();
+    let listens = |running: &Running| {
+        let said = running.stderr();
+        let (_, rest) = said.split_once("control: http://")?;
+        rest.split_once("/\n")?.0.parse().ok()
+    };
+    let mut address = None;
+    let log = running.log();
+    assert!(running.until(|| log.exists()));
+    while address.is_none() {
+        assert!(running.child.try_wait().unwrap().is_none(), "{}", running.stderr());
+        address = listens(&running);
+    }
+    let crowd = Crowd::of(200, address.unwrap());
+    let peak = peak_memory(&mut running);
+    let answers = crowd.end();
+    let ended = running.end();
+    assert_eq!(ended.code, 0, "{}", ended.stderr);
+    assert!(answers > 0, "nobody was answered");
+    assert!(!ended.stderr.contains("panicked"), "{}", ended.stderr);
+    assert!(peak < 120_000_000, "{} MB at most were resident", peak / 1_000_000);
 }

@@ -106,7 +106,7 @@ impl Screen<'_> {
     /// How many lines they take at most, wrapped between words.
     fn condition_lines(&self, width: u16) -> u16 {
         let width = usize::from(width.max(1));
-        let lines = |text: &String| text.chars().count().div_ceil(width * 9 / 10).max(1);
+        let lines = |text: &String| text.chars().count().div_ceil((width * 9 / 10).max(1)).max(1);
         let lines: usize = self.words().iter().map(|(_, text)| lines(text)).sum();
         u16::try_from(lines).unwrap_or(u16::MAX)
     }

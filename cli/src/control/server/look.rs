@@ -32,7 +32,7 @@ pub(super) async fn status(State(office): State<Arc<Office>>) -> Response<Body> 
 
 pub(super) async fn metrics(State(office): State<Arc<Office>>) -> Response<Body> {
     let board = &office.board;
-    content(super::METRICS_TYPE, office.metrics.get(|| metrics::metrics(board).into_bytes()))
+    content(metrics::CONTENT_TYPE, office.metrics.get(|| metrics::metrics(board).into_bytes()))
 }
 
 #[derive(Debug, Deserialize)]

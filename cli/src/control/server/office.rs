@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use axum::body::Bytes;
 use axum::http::StatusCode;
-use lockgate_controller::Handle;
+use lockgate_controller::{Handle, Phase};
 use tokio::sync::{Semaphore, watch};
 use tokio::time::timeout;
 
@@ -96,6 +96,23 @@ impl Office {
         let mut closing = self.closing.clone();
         // Whoever could say so has gone: that is the same.
         let _ = closing.wait_for(|closing| *closing).await;
+    }
+
+    /// What comes of asking `run`; nothing if it has ended, or the server is stopped, before.
+    pub(super) async fn wait_for<T>(
+        &self,
+        run: &Handle,
+        answer: impl Future<Output = T>,
+    ) -> Option<T> {
+        let mut status = run.status().clone();
+        let mut answer = pin!(self.wait(answer));
+        tokio::select! {
+            biased;
+            answer = &mut answer => return answer,
+            _ = status.wait_for(|status| status.phase == Phase::Ended) => {}
+        }
+        // A run that has ended may still have answered.
+        timeout(LAST_WORDS, answer).await.ok().flatten()
     }
 
     /// What comes of `answer`; nothing if the server is stopped before.

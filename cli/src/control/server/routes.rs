@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum::body::{Body, to_bytes};
+use axum::body::{Body, HttpBody, to_bytes};
 use axum::extract::{Request, State};
 use axum::http::header::{
     CACHE_CONTROL, CONNECTION, HeaderValue, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
@@ -97,14 +97,19 @@ async fn with_body(request: Request) -> Result<Request, Refusal> {
         return Ok(request);
     }
     let (parts, body) = request.into_parts();
+    if body.size_hint().lower() > MAX_BODY_BYTES as u64 {
+        return Err(too_large());
+    }
     let read = timeout(BODY_TIME, to_bytes(body, MAX_BODY_BYTES)).await;
     let body = read.map_err(|_| {
         let error = format!("the body did not arrive within {BODY_TIME:?}");
         Refusal::new(StatusCode::REQUEST_TIMEOUT, error)
     })?;
-    let body = body.map_err(|_| {
-        let error = format!("the body is broken, or has more than {MAX_BODY_BYTES} bytes");
-        Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, error)
-    })?;
+    let body = body.map_err(|_| too_large())?;
     Ok(Request::from_parts(parts, Body::from(body)))
+}
+
+fn too_large() -> Refusal {
+    let error = format!("the body is broken, or has more than {MAX_BODY_BYTES} bytes");
+    Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, error)
 }

@@ -38,7 +38,7 @@ async fn set_paused(office: &Office, body: &Bytes, is_paused: bool) -> Answer {
         places = (0..facts.inputs.len()).collect();
     }
     let run = office.run()?;
-    let done = office.wait(async {
+    let done = office.wait_for(&run, async {
         if is_paused { run.pause(&places).await } else { run.resume(&places).await }
     });
     done.await.unwrap_or(Err(SteerError::Ended)).map_err(refusal)?;
@@ -52,14 +52,14 @@ async fn set_paused(office: &Office, body: &Bytes, is_paused: bool) -> Answer {
 pub(super) async fn checkpoint(State(office): State<Arc<Office>>, body: Bytes) -> Answer {
     let Nothing {} = read(&body)?;
     let run = office.run()?;
-    let step = office.wait(run.checkpoint()).await.unwrap_or(Err(SteerError::Ended));
+    let step = office.wait_for(&run, run.checkpoint()).await.unwrap_or(Err(SteerError::Ended));
     Ok(json(&Checkpointed { step: step.map_err(refusal)? }))
 }
 
 pub(super) async fn suspend(State(office): State<Arc<Office>>, body: Bytes) -> Answer {
     let Nothing {} = read(&body)?;
     let run = office.run()?;
-    let step = office.wait(run.suspend()).await.unwrap_or(Err(SteerError::Ended));
+    let step = office.wait_for(&run, run.suspend()).await.unwrap_or(Err(SteerError::Ended));
     Ok(json(&Checkpointed { step: step.map_err(refusal)? }))
 }
 

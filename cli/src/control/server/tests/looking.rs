@@ -131,5 +131,5 @@ fn an_address_that_is_taken_or_open_to_all_is_refused() {
     assert!(failed.message.contains("a token is needed"), "{}", failed.message);
     let server = start(everywhere, Some("t")).unwrap();
     assert!(server.url().starts_with("http://127.0.0.1:"), "{}", server.url());
-    server.stop();
+    drop(server);
 }

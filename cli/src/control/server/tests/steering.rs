@@ -96,7 +96,7 @@ fn a_stop_while_the_pipeline_is_opened_is_answered_when_the_server_stops() {
     // The wish has been heard when nobody waits for wishes any more.
     let wishes = subject.take_wishes();
     wishes.join().unwrap();
-    subject.server.take().unwrap().stop();
+    drop(subject.server.take());
     let answer = finish(waiting);
     assert_eq!(answer.json(), json!({"step": null, "complete": true}));
 }

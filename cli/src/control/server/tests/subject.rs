@@ -16,7 +16,7 @@ use tempfile::TempDir;
 use super::super::{Server, ServerSettings, Token};
 use super::wire::{Answer, ask};
 use crate::control::report::Change;
-use crate::control::{Board, Endpoint, Facts, Wish};
+use crate::control::{Asked, Board, Endpoint, Facts, Wish};
 
 /// How long anything may take before a test gives up.
 pub(super) const DEADLINE: Duration = Duration::from_secs(60);
@@ -50,17 +50,16 @@ impl Subject {
         let board = Arc::new(board);
         let of_wishes = board.clone();
         let wishes = std::thread::spawn(move || {
-            while let Some(wish) = wished.blocking_recv() {
-                match wish {
-                    // As the loop of `run` does.
-                    Wish::Stop => match of_wishes.run() {
-                        Some(run) => run.stop(),
-                        None => return,
-                    },
-                    Wish::Reload(answer) => {
+            while let Some(Asked { wish, answer }) = wished.blocking_recv() {
+                // As the loop of `run` does.
+                match (wish, of_wishes.run()) {
+                    (Wish::Stop, Some(run)) => run.stop(),
+                    (Wish::Stop, None) => return,
+                    (Wish::Reload, _) => {
                         let path = "checkpoint_interval".into();
                         let (was, is) = (Some("10s".into()), Some("20s".into()));
-                        let _ = answer.send(Ok(vec![Change { path, was, is }]));
+                        let changes = vec![Change { path, was, is }];
+                        let _ = answer.map(|answer| answer.send(Ok(changes)));
                     }
                 }
             }
