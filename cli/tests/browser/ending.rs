@@ -65,7 +65,7 @@ fn a_killed_process_is_missed_and_found_again() {
     browser.waits_for("document.querySelector('#phase').textContent === 'no answer'");
     browser.waits_for("document.title.startsWith('(!)')");
     browser.waits_for(
-        "[...document.querySelectorAll('.card .keys button')].every(key => key.disabled)",
+        "[...document.querySelectorAll('.card .keys button:not(.unfold)')].every(key => key.disabled)",
     );
     assert!(
         !browser
