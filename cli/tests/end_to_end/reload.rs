@@ -108,8 +108,14 @@ fn what_cannot_change_while_it_runs_is_refused_with_the_reason() {
     assert_eq!(status["inputs"][0]["max_queued_bytes"], 1 << 20);
     let metrics = api.get("metrics").1;
     assert!(metrics.contains("lockgate_reload_last_success 0\n"), "{metrics}");
-    let said: BTreeSet<_> = status["conditions"].as_array().unwrap().iter().collect::<Vec<_>>()
-        .iter().map(|condition| condition["text"].to_string()).collect();
+    let said: BTreeSet<_> = status["conditions"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .collect::<Vec<_>>()
+        .iter()
+        .map(|condition| condition["text"].to_string())
+        .collect();
     assert!(said.iter().any(|text| text.contains("the last reload was refused")), "{said:?}");
     site.append("in.log", "two\n");
     assert!(running.until(|| site.size("out") == 8), "{}", running.stderr());
