@@ -27,6 +27,7 @@ fn a_stop_wants_a_second_click_and_ends_in_order() {
     assert_eq!(watched.site.read("out/all.log"), b"one\ntwo\nthree\n");
     browser.waits_for_words("has ended, as was asked for here");
     browser.waits_for_words("The last data is from");
+    browser.waits_for("document.title === 'watched · ended · lockgate'");
     browser.is_pictured("stopped");
 }
 
