@@ -36,14 +36,17 @@ impl Log {
         };
         let targets = wanted.clone().unwrap_or_else(|| targets(settings));
         let terminal = terminal.clone();
-        let layer = move |targets: Targets, format| layer(&terminal, format).with_filter(targets);
-        let (reloaded, handle) =
-            tracing_subscriber::reload::Layer::new(layer(targets, settings.format));
+        let filtered = layer(&terminal, settings.format).with_filter(targets);
+        let (reloaded, handle) = tracing_subscriber::reload::Layer::new(filtered);
         // A second logger in one process, as in tests, is not needed.
         let _ = tracing_subscriber::registry().with(reloaded).try_init();
         let change = move |targets, format| {
-            // It lives as long as the process.
-            let _ = handle.reload(layer(targets, format));
+            // It lives as long as the process. A new filtered layer in its place would have no identity: the next event
+            // would panic.
+            let _ = handle.modify(|filtered| {
+                *filtered.filter_mut() = targets;
+                *filtered.inner_mut() = layer(&terminal, format);
+            });
         };
         Ok(Self { wanted, change: Arc::new(change) })
     }

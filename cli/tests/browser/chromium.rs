@@ -48,7 +48,8 @@ impl Browser {
         thread::spawn(move || lines.for_each(drop));
         let address = format!("127.0.0.1:{}", port.expect("chromedriver says no port"));
         let mut browser = Self { driver, address, session: String::new() };
-        let arguments = ["--headless=new", "--no-sandbox", "--disable-dev-shm-usage"];
+        let arguments =
+            ["--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--hide-scrollbars"];
         let wanted = json!({"capabilities": {"alwaysMatch": {
             "goog:chromeOptions": {"args": arguments},
             "goog:loggingPrefs": {"browser": "ALL", "performance": "ALL"},

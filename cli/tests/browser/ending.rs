@@ -27,6 +27,7 @@ fn a_stop_wants_a_second_click_and_ends_in_order() {
     assert_eq!(watched.site.read("out/all.log"), b"one\ntwo\nthree\n");
     browser.waits_for_words("has ended, as was asked for here");
     browser.waits_for_words("The last data is from");
+    browser.waits_for("document.title === 'watched · ended · lockgate'");
     browser.is_pictured("stopped");
 }
 
@@ -65,7 +66,7 @@ fn a_killed_process_is_missed_and_found_again() {
     browser.waits_for("document.querySelector('#phase').textContent === 'no answer'");
     browser.waits_for("document.title.startsWith('(!)')");
     browser.waits_for(
-        "[...document.querySelectorAll('.card .keys button')].every(key => key.disabled)",
+        "[...document.querySelectorAll('.card .keys button:not(.unfold)')].every(key => key.disabled)",
     );
     assert!(
         !browser

@@ -6,16 +6,16 @@ use crate::watched::{PIPELINE, Watched};
 fn what_is_read_is_shown_a_moment_later() {
     let watched = Watched::start(PIPELINE);
     let browser = &watched.browser;
-    watched.waits_for_card("orders", "3 records, 11 B");
-    watched.waits_for_card("copy", "3 records, 11 B");
+    watched.waits_for_card("orders", "3 records, 14 B");
+    watched.waits_for_card("copy", "3 records, 14 B");
     browser.waits_for_words("All is well");
     browser.waits_for("document.title === 'watched · running · lockgate'");
 
     watched.site.append("orders.log", "four\nfive\n");
     watched.site.append("clicks.log", "a\n");
-    watched.waits_for_card("orders", "5 records, 19 B");
-    watched.waits_for_card("clicks", "1 record, 1 B");
-    watched.waits_for_card("copy", "6 records, 20 B");
+    watched.waits_for_card("orders", "5 records, 24 B");
+    watched.waits_for_card("clicks", "1 record, 2 B");
+    watched.waits_for_card("copy", "6 records, 26 B");
     let step = watched.status()["steps"]["last"].to_string();
     browser
         .waits_for(&format!("document.querySelector('.boat .step').textContent === 'step {step}'"));
@@ -26,7 +26,7 @@ fn what_is_read_is_shown_a_moment_later() {
 fn nothing_is_asked_of_others_and_nothing_complains() {
     let watched = Watched::start(PIPELINE);
     let browser = &watched.browser;
-    watched.waits_for_card("orders", "3 records, 11 B");
+    watched.waits_for_card("orders", "3 records, 14 B");
     // All that can be opened is opened.
     browser
         .evaluates("document.querySelectorAll('.card footer button').forEach(key => key.click())");

@@ -22,11 +22,11 @@ fn an_input_is_paused_and_resumed_by_a_click() {
     // The other one goes on.
     watched.site.append("orders.log", "held\n");
     watched.site.append("clicks.log", "a\n");
-    watched.waits_for_card("copy", "4 records, 12 B");
+    watched.waits_for_card("copy", "4 records, 16 B");
     assert_eq!(watched.status()["inputs"][0]["records"], 3);
 
     browser.clicks("button[aria-label='Resume orders']");
-    watched.waits_for_card("copy", "5 records, 16 B");
+    watched.waits_for_card("copy", "5 records, 21 B");
     browser.waits_for("document.querySelector(\"button[aria-label='Pause orders']\")");
     assert_eq!(watched.status()["inputs"][0]["paused"], json!([]));
 }

@@ -10,7 +10,8 @@ const IMAGE: &str = "docs/deploy/Dockerfile";
 
 /// Packages that only tests and a bare machine want: an image of Rust has cargo, and builds from a copy.
 fn is_for_building(package: &str) -> bool {
-    !package.starts_with("openjdk-") && !["git", "maven", "rustup"].contains(&package)
+    let others = ["chromium", "chromium-driver", "git", "maven", "rustup"];
+    !package.starts_with("openjdk-") && !others.contains(&package)
 }
 
 pub(super) fn check(repository: &Repository) -> Vec<Finding> {
