@@ -208,10 +208,10 @@ impl Running<'_> {
     /// Lets people look at the run, or see that there is none at the moment.
     fn show(&mut self, run: Option<Handle>) -> Result<(), Failed> {
         let Some(steering) = &mut self.steering else { return Ok(()) };
-        if run.is_some() {
-            if let Some((state_dir, advertised)) = steering.advertised.take() {
-                steering.advertisement = Some(Advertisement::write(&state_dir, advertised)?);
-            }
+        if run.is_some()
+            && let Some((state_dir, advertised)) = steering.advertised.take()
+        {
+            steering.advertisement = Some(Advertisement::write(&state_dir, advertised)?);
         }
         steering.board.show(run);
         Ok(())

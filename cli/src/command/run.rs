@@ -3,6 +3,7 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf, absolute};
 use std::sync::Arc;
+use std::time::Duration;
 
 use lockgate_controller::Controller;
 
@@ -17,6 +18,9 @@ use crate::operate::{Control, Open, Operation, Reloader, operate};
 use crate::pipeline::{self, Delivery, Pipeline};
 use crate::recorder::DirectoryRecorder;
 use crate::terminal::Terminal;
+
+/// How long those who look have to see why a run has failed: the page looks once a second.
+const LAST_LOOK: Duration = Duration::from_secs(2);
 
 pub(crate) fn run(args: &Run) -> Result<(), Failed> {
     let mut pipeline = pipeline::load(&args.pipeline)?;
@@ -66,9 +70,12 @@ pub(crate) fn run(args: &Run) -> Result<(), Failed> {
         }
         Ok(Box::new(move || Controller::open(composed)) as Open)
     };
-    let control = Control { board, asked, reloader: reloader.clone(), advertised };
+    let control = Control { board: board.clone(), asked, reloader: reloader.clone(), advertised };
     let (terminal, compose) = (&terminal, &open);
     let ended = operate(Operation { pipeline: &name, terminal, compose, control: Some(control) });
+    if let (Err(failed), Some(_)) = (&ended, &server) {
+        board.failed(&failed.message, LAST_LOOK);
+    }
     drop(server);
     ended
 }

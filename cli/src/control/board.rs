@@ -1,8 +1,8 @@
 //! Where a run and those who look at it meet. It is there while the pipeline is being opened, too.
 
 use std::path::PathBuf;
-use std::sync::{Mutex, PoisonError};
-use std::time::SystemTime;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant, SystemTime};
 
 use lockgate_controller::Handle;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
@@ -82,14 +82,30 @@ pub(crate) struct Board {
     run: watch::Sender<Option<Handle>>,
     wishes: UnboundedSender<Asked>,
     last_reload: Mutex<Option<LastReload>>,
+    seen: Mutex<Seen>,
+    is_seen: Condvar,
 }
+
+/// Who looked when, and at what.
+#[derive(Default)]
+struct Seen {
+    last: Option<Instant>,
+    /// Why the run failed, if it did.
+    failure: Option<String>,
+    /// Whether somebody was told.
+    is_told: bool,
+}
+
+/// Whoever looked within this time looks on.
+const WATCHING: Duration = Duration::from_secs(5);
 
 impl Board {
     /// A board, and the wishes that come by it.
     pub(crate) fn new(facts: Facts) -> (Self, UnboundedReceiver<Asked>) {
         let (wishes, wished) = unbounded_channel();
         let run = watch::Sender::new(None);
-        (Self { facts, run, wishes, last_reload: Mutex::new(None) }, wished)
+        let (last_reload, seen, is_seen) = Default::default();
+        (Self { facts, run, wishes, last_reload, seen, is_seen }, wished)
     }
 
     /// The pipeline was opened, or (with `None`) is closed to be opened again.
@@ -111,7 +127,26 @@ impl Board {
     pub(crate) fn report(&self) -> Report {
         let status = self.run().map(|run| run.status().borrow().clone());
         let last_reload = self.last_reload.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        report(&self.facts, status.as_ref(), last_reload)
+        let mut seen = self.seen();
+        seen.last = Some(Instant::now());
+        seen.is_told = seen.failure.is_some();
+        self.is_seen.notify_all();
+        report(&self.facts, status.as_ref(), last_reload, seen.failure.as_deref())
+    }
+
+    /// The run has failed. Waits, for so long at most, until those who look have seen why.
+    pub(crate) fn failed(&self, why: &str, patience: Duration) {
+        let mut seen = self.seen();
+        seen.failure = Some(why.to_owned());
+        if seen.last.is_some_and(|last| last.elapsed() < WATCHING) {
+            let untold = |seen: &mut Seen| !seen.is_told;
+            let waited = self.is_seen.wait_timeout_while(seen, patience, untold);
+            drop(waited);
+        }
+    }
+
+    fn seen(&self) -> MutexGuard<'_, Seen> {
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Asks for an end in order.

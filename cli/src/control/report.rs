@@ -314,11 +314,13 @@ pub(super) fn report(
     facts: &Facts,
     status: Option<&Status>,
     last_reload: Option<LastReload>,
+    failure: Option<&str>,
 ) -> Report {
     let opening = Status::default();
     let is_open = status.is_some();
     let status = status.unwrap_or(&opening);
     let phase = match status.phase {
+        _ if failure.is_some() => PhaseName::Ended,
         _ if !is_open => PhaseName::Opening,
         Phase::Replaying => PhaseName::Replaying,
         Phase::Running => PhaseName::Running,
@@ -335,7 +337,7 @@ pub(super) fn report(
         started_at: facts.started_at.into(),
         pid: std::process::id(),
         phase,
-        conditions: conditions(status, last_reload.as_ref()),
+        conditions: conditions(status, last_reload.as_ref(), failure),
         running_seconds: status.elapsed.as_secs_f64(),
         steps: Steps {
             last: status.step,
@@ -441,11 +443,21 @@ fn stage(stage: CheckpointStage) -> &'static str {
 }
 
 /// What people should know, in plain words.
-fn conditions(status: &Status, last_reload: Option<&LastReload>) -> Vec<Condition> {
+fn conditions(
+    status: &Status,
+    last_reload: Option<&LastReload>,
+    failure: Option<&str>,
+) -> Vec<Condition> {
     let mut conditions = Vec::new();
     let mut say = |severity, about: String, text: String| {
         conditions.push(Condition { severity, about, text });
     };
+    if let Some(failure) = failure {
+        let text = format!(
+            "the run has failed: {failure}; the next start goes on from the last checkpoint"
+        );
+        say(Severity::Error, "pipeline".into(), text);
+    }
     if let Some(reason) = &status.blocked {
         let text = format!("nothing can be stored, and inputs are paused until it can: {reason}");
         say(Severity::Error, "pipeline".into(), text);

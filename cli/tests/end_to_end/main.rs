@@ -1,6 +1,7 @@
 //! The program as its users meet it: real processes, real files, real signals.
 #![allow(clippy::unwrap_used, reason = "helpers of tests are tests")]
 
+#[allow(dead_code, reason = "the tests of topics need more of it")]
 mod api;
 mod commands;
 mod compare;

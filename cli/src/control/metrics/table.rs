@@ -41,10 +41,12 @@ pub(super) enum Unit {
 #[derive(Debug)]
 pub(super) struct Description {
     /// What it is about.
+    #[cfg_attr(not(test), allow(dead_code, reason = "the page of the metrics has it"))]
     pub(super) group: &'static str,
     pub(super) name: &'static str,
     pub(super) kind: Kind,
     pub(super) labels: &'static [&'static str],
+    #[cfg_attr(not(test), allow(dead_code, reason = "the page of the metrics has it"))]
     pub(super) unit: Unit,
     pub(super) help: &'static str,
 }

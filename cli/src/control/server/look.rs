@@ -111,7 +111,7 @@ mod tests {
         let partition = |number: u32| PartitionStatus {
             partition: Arc::new(CorePartition { source: "t".into(), number: Some(number) }),
             position: 10,
-            end: (number % 2 == 0).then_some(u64::from(number)),
+            end: number.is_multiple_of(2).then_some(u64::from(number)),
         };
         let Partitions { total, lag, partitions } = shown((0..3000).map(partition).collect());
         assert_eq!((total, partitions.len()), (3000, MAX_PARTITIONS));
