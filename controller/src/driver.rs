@@ -317,8 +317,7 @@ impl Controller {
             if now >= housekeeping {
                 housekeeping = now + HOUSEKEEPING;
                 self.look_after_readers();
-                let stopping = self.sequence.is_stopping();
-                self.publish(if stopping { Phase::Stopping } else { Phase::Running });
+                self.publish_now();
                 continue;
             }
             let deadline =
@@ -340,6 +339,9 @@ impl Controller {
             self.bounds.iter().for_each(|bounds| bounds.set_batch(self.max_batch_records));
         }
         self.sequence.handle(now, event);
+        if is_replaying && !self.sequence.is_replaying() {
+            self.publish_now();
+        }
     }
 
     fn perform(&mut self, action: Action) -> Option<Outcome> {
@@ -386,8 +388,18 @@ impl Controller {
                     let _ = self.sender.send(Event::PausesKept { ticket });
                 }
             },
-            Action::Answer { ticket, answer } => self.desk.answer(ticket, answer),
-            Action::Notify(notice) => self.tell(notice),
+            Action::Answer { ticket, answer } => {
+                // Whoever is answered sees it, too.
+                self.publish_now();
+                self.desk.answer(ticket, answer);
+            }
+            Action::Notify(notice) => {
+                let is_rare = !matches!(notice, Notice::Checkpointed { .. });
+                self.tell(notice);
+                if is_rare {
+                    self.publish_now();
+                }
+            }
             Action::Done(outcome) => return Some(outcome),
         }
         None
@@ -473,6 +485,11 @@ impl Controller {
                 self.status.blocked = None;
             }
         }
+    }
+
+    fn publish_now(&mut self) {
+        let stopping = self.sequence.is_stopping();
+        self.publish(if stopping { Phase::Stopping } else { Phase::Running });
     }
 
     fn publish(&mut self, phase: Phase) {

@@ -736,6 +736,7 @@ mod tests {
                 Control {
                     listen: [::1]:8080,
                     token: None,
+                    token_file: None,
                     tls: Some(
                         Tls {
                             certificate: "conf/tls/c.pem",

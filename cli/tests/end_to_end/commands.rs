@@ -139,7 +139,7 @@ fn a_level_that_does_not_exist_is_refused() {
     let output = command.env("LOCKGATE_LOG", "loud").output().unwrap();
     assert_eq!(output.status.code(), Some(64));
     let said = String::from_utf8(output.stderr).unwrap();
-    insta::assert_snapshot!(said, @r#"lockgate: LOCKGATE_LOG is "loud": it must be error, warn, info, debug or trace"#);
+    insta::assert_snapshot!(said, @r#"lockgate: LOCKGATE_LOG is "loud": it must be error, warn, info, debug or trace, and after a comma TARGET=LEVEL for single parts"#);
 }
 
 #[test]

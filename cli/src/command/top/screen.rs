@@ -206,7 +206,7 @@ mod tests {
 
     #[test]
     fn any_terminal_is_large_enough() {
-        for (width, height) in [(0, 0), (1, 1), (5, 3), (300, 100)] {
+        for (width, height) in [(1, 1), (1, 40), (5, 3), (300, 100)] {
             drawn(width, height, Some("gone"));
         }
     }

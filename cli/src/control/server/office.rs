@@ -118,12 +118,19 @@ impl Office {
     /// What comes of `answer`; nothing if the server is stopped before.
     pub(super) async fn wait<T>(&self, answer: impl Future<Output = T>) -> Option<T> {
         let mut answer = pin!(answer);
-        tokio::select! {
+        let answer = tokio::select! {
             biased;
-            answer = &mut answer => return Some(answer),
-            () = self.closed() => {}
-        }
-        timeout(LAST_WORDS, answer).await.ok()
+            answer = &mut answer => Some(answer),
+            () = self.closed() => timeout(LAST_WORDS, answer).await.ok(),
+        };
+        self.forget();
+        answer
+    }
+
+    /// Whoever asks next sees what has just been done.
+    fn forget(&self) {
+        let rendered = [&self.status, &self.metrics].into_iter().chain(&self.partitions);
+        rendered.for_each(Rendered::forget);
     }
 }
 
@@ -132,6 +139,10 @@ impl Office {
 pub(super) struct Rendered(Mutex<Option<(Instant, Bytes)>>);
 
 impl Rendered {
+    fn forget(&self) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
     /// The answer, made by `render` if the last one is too old.
     pub(super) fn get(&self, render: impl FnOnce() -> Vec<u8>) -> Bytes {
         let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
