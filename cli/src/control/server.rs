@@ -45,6 +45,8 @@ pub(crate) use token::{CurrentToken, Token};
 
 /// So many clients may wait to be accepted.
 const BACKLOG: u32 = 1024;
+/// How much the thread of the server stands back, in the units of nice(1). On Linux it counts for the thread alone.
+const NICE: i32 = 15;
 /// How long connections have to end when the server is stopped.
 const LETTING_GO: Duration = Duration::from_secs(1);
 
@@ -96,7 +98,10 @@ impl Server {
         let token = CurrentToken::new(token);
         let guard = Guard { address, token: token.clone(), is_tls };
         let office = Office::new(board, guard, closed);
-        let work = move || runtime.block_on(work(listener, tls, Arc::new(office)));
+        let work = move || {
+            give_way();
+            runtime.block_on(work(listener, tls, Arc::new(office)));
+        };
         let thread = std::thread::Builder::new().name("control".into()).spawn(work);
         let thread =
             thread.map_err(|error| Failed::storage("starting the control server", &error))?;
@@ -162,6 +167,13 @@ fn listen(runtime: &Runtime, address: SocketAddr) -> Result<TcpListener, Failed>
         let message = format!("control: cannot listen at {address}: {error}; {remedy}");
         Failed::new(Code::Configuration, message)
     })
+}
+
+/// Lets this thread run when the threads of the pipeline do not want to. Where that cannot be, bounds must do.
+fn give_way() {
+    if let Err(error) = rustix::process::setpriority_process(Some(rustix::thread::gettid()), NICE) {
+        tracing::debug!("the control server does not give way: {error}");
+    }
 }
 
 /// Serves until the server is stopped, and lets the connections end then.

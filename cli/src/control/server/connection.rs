@@ -25,7 +25,7 @@ const REQUESTS_PER_SECOND: u32 = 50;
 /// and so many at once: a page and what it asks for first.
 const REQUESTS_AT_ONCE: u32 = 10;
 /// So many connections a second are accepted, and so many at once,
-const ACCEPTED_PER_SECOND: u32 = 500;
+const ACCEPTED_PER_SECOND: u32 = 50;
 const ACCEPTED_AT_ONCE: u32 = 50;
 /// of TLS, whose beginning costs a thousand times as much, only so many.
 const TLS_ACCEPTED_PER_SECOND: u32 = 30;

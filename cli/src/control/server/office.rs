@@ -21,7 +21,7 @@ use crate::control::Board;
 /// So many connections at most; the next ones wait to be accepted.
 pub(super) const MAX_CONNECTIONS: usize = 128;
 /// So many requests a second from all clients together,
-const REQUESTS_PER_SECOND: u32 = 500;
+const REQUESTS_PER_SECOND: u32 = 100;
 /// and so many at once.
 const REQUESTS_AT_ONCE: u32 = 50;
 /// What was rendered is as good for so long.
