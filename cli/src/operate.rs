@@ -253,13 +253,15 @@ impl Running<'_> {
                 true
             }
             Wished::Asked(Asked { wish: BoardWish::Reload, answer }) => {
-                if let Some(Steering { board, reloader, supervisor, .. }) = &self.steering {
-                    supervisor.reloading();
-                    let supervisor = supervisor.clone();
+                if let Some(Steering { board, reloader, supervisor, is_ready, .. }) = &self.steering
+                {
+                    // Before the start is over the supervisor waits for something else.
+                    let supervisor = is_ready.then(|| supervisor.clone());
+                    supervisor.iter().for_each(|supervisor| supervisor.reloading());
                     let reload = reloader.clone().reload(board.clone());
                     tokio::spawn(async move {
                         let outcome = reload.await;
-                        supervisor.ready();
+                        supervisor.iter().for_each(|supervisor| supervisor.ready());
                         // Whoever asked may have gone.
                         let _ = answer.map(|answer| answer.send(outcome));
                     });

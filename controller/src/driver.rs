@@ -1,5 +1,6 @@
 //! Performs what the sequencing machine decides. It has no policy of its own.
 
+use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -45,6 +46,8 @@ pub struct Controller {
     watches: Arc<[Option<Arc<dyn InputWatch>>]>,
     bounds: Vec<Arc<Bounds>>,
     max_batch_records: usize,
+    /// How many records of a partition may be pending, by input.
+    pending: Vec<Option<NonZeroU32>>,
     stopwatch: Stopwatch,
     policies: Vec<Arc<PolicyCounts>>,
     reporters: Vec<Arc<Reporter>>,
@@ -119,7 +122,6 @@ impl Controller {
         let after = script.as_ref().map_or(0, |script| script.after);
         let step = checkpoint.as_ref().map_or(after, |checkpoint| checkpoint.step);
         let last_step = state.as_ref().map(State::last_journaled).transpose()?.flatten();
-        let journaled = state.as_ref().map(State::journal_size).transpose()?.unwrap_or_default();
         let paused = state.as_ref().map(State::paused_inputs).transpose()?.unwrap_or_default();
         let reporters = report(&mut outputs, last_step.unwrap_or(step).max(step));
         let positions = recover_outputs(&mut outputs, checkpoint.as_ref())?;
@@ -191,6 +193,7 @@ impl Controller {
             let stored_at = UNIX_EPOCH + now;
             stored = Some(CheckpointSummary { step, stored_at, took: None, bytes: Some(bytes) });
         }
+        let journaled = state.as_ref().map(State::journal_size).transpose()?.unwrap_or_default();
 
         let spawn =
             |error: std::io::Error| Error::Bug(format!("a thread cannot be started: {error}"));
@@ -232,6 +235,8 @@ impl Controller {
                 .unwrap_or_default(),
         };
         let stopwatch = Stopwatch::new(sequence_inputs.len());
+        let pending = sequence_inputs.iter().map(|input| input.tuning.max_pending_records);
+        let pending = pending.collect();
         let sequence = Sequence::new(settings, sequence_inputs, step, Duration::ZERO);
         let (published, _) = watch::channel(status.clone());
         let begun = Instant::now();
@@ -248,6 +253,7 @@ impl Controller {
             watches: watches.into(),
             bounds,
             max_batch_records,
+            pending,
             stopwatch,
             policies,
             reporters,
@@ -335,8 +341,8 @@ impl Controller {
         let is_replaying = self.sequence.is_replaying();
         self.stopwatch.happened(now, &event, is_replaying, &mut self.status);
         if let Event::ReloadRequested { reload, .. } = &event {
+            // The machine says so to each reader.
             self.max_batch_records = reload.tuning.max_batch_records;
-            self.bounds.iter().for_each(|bounds| bounds.set_batch(self.max_batch_records));
         }
         self.sequence.handle(now, event);
         if is_replaying && !self.sequence.is_replaying() {
@@ -409,7 +415,10 @@ impl Controller {
         for (number, tuning) in inputs.iter().enumerate() {
             self.bounds[number].set_limits(tuning.limits);
             self.status.inputs[number].limits = tuning.limits;
-            if let Some(max_pending_records) = tuning.max_pending_records {
+            let before = std::mem::replace(&mut self.pending[number], tuning.max_pending_records);
+            if let Some(max_pending_records) = tuning.max_pending_records
+                && before != tuning.max_pending_records
+            {
                 self.readers[number].reload(max_pending_records);
             }
         }

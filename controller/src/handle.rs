@@ -27,6 +27,17 @@ pub enum SteerError {
         /// The last step that a checkpoint covers.
         checkpoint: u64,
     },
+    /// Somebody has paused an input where no checkpoint can be taken.
+    #[error(
+        "there can be no checkpoint: input {input} is paused in the middle of what must be read as a whole; \
+         resume it first. The last one covers step {checkpoint}"
+    )]
+    AtBarrier {
+        /// The input's name.
+        input: String,
+        /// The last step that a checkpoint covers.
+        checkpoint: u64,
+    },
     /// It took longer than a stop may take.
     #[error(
         "there was no checkpoint within shutdown_timeout; the last one covers step {checkpoint}"
@@ -190,6 +201,12 @@ impl Handle {
                 Err(SteerError::Blocked { reason, checkpoint })
             }
             Answer::Late { checkpoint } => Err(SteerError::Late { checkpoint }),
+            Answer::AtBarrier { input } => {
+                let status = self.status.borrow();
+                let input = status.inputs.get(input).map(|input| input.name.clone());
+                let checkpoint = status.checkpointed_step;
+                Err(SteerError::AtBarrier { input: input.unwrap_or_default(), checkpoint })
+            }
             Answer::PausesKept | Answer::Reloaded => Err(SteerError::Ended),
         }
     }

@@ -421,7 +421,9 @@ impl Sequence {
             Event::SuspendRequested { ticket } => self.suspend(now, ticket),
             Event::ReloadRequested { reload, ticket } => self.reload(now, reload, ticket),
             Event::StopRequested => {
-                self.suspension.stops = false;
+                if std::mem::take(&mut self.suspension.stops) {
+                    self.stop_deadline = None;
+                }
                 self.stop(now, Ending::Stopped);
             }
         }
@@ -439,7 +441,9 @@ impl Sequence {
     /// What a rate keeps back does not count as held until its time has come.
     fn keep_pace(&mut self, now: Duration, input: usize) {
         let holds = self.held(input).records > 0;
-        let waits = self.inputs[input].pace.is_some_and(|pace| pace.next_at > now);
+        // A stop does not wait for it: a reader may have to get away from a barrier.
+        let pace = self.inputs[input].pace.filter(|_| !self.is_stopping());
+        let waits = pace.is_some_and(|pace| pace.next_at > now);
         if holds && waits && self.holding.remove(&input) {
             self.paced.insert(input);
         } else if !waits && self.paced.remove(&input) && holds {
@@ -586,10 +590,10 @@ impl Sequence {
                     self.inputs[input].asked(now);
                 }
                 self.inputs[input].sent(&command);
-                if let (InputReaderCommand::Queue { .. }, Some(pace)) =
-                    (&command, self.inputs[input].pace)
+                if matches!(command, InputReaderCommand::Queue { .. })
+                    && self.inputs[input].pace.is_some()
                 {
-                    self.act(Action::LimitBatch { input, records: pace.at_most() });
+                    self.limit_batch(input);
                 }
                 self.act(Action::Send { input, command });
             }

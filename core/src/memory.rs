@@ -194,7 +194,7 @@ impl MemoryReader {
 
     fn queue(&self, progress: &mut Progress, checkpoint_requested: bool) {
         let from = progress.next;
-        let mut to = progress.buffered.min(from + self.consumer.max_batch_size());
+        let mut to = progress.buffered.min(from.saturating_add(self.consumer.max_batch_size()));
         if checkpoint_requested {
             to = (from + 1..=to).find(|position| self.is_seekable(*position)).unwrap_or(to);
         }

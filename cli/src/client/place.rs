@@ -94,6 +94,10 @@ fn in_state(at: &At, token: Option<Token>) -> Result<Found, Failed> {
     let Some(advertised) = Advertised::read(&directory)? else {
         return Err(silent(&directory));
     };
+    // Whoever has come to listen there since must not be told the token.
+    if !is_alive(advertised.pid) {
+        return Err(Place::State { directory, process: advertised.pid }.gone("it has ended"));
+    }
     let token = match (token, &advertised.token_file) {
         (Some(token), _) => Some(token),
         (None, Some(path)) => Some(Token::read(path)?),
@@ -108,6 +112,14 @@ fn in_state(at: &At, token: Option<Token>) -> Result<Found, Failed> {
         process: Some(advertised.pid),
         place: Place::State { directory, process: advertised.pid },
     })
+}
+
+/// Whether there is a process of this number.
+fn is_alive(process: u32) -> bool {
+    let process = i32::try_from(process).ok().and_then(rustix::process::Pid::from_raw);
+    let found = process.map(rustix::process::test_kill_process);
+    // One of another user is there, too.
+    matches!(found, Some(Ok(()) | Err(rustix::io::Errno::PERM)))
 }
 
 fn silent(directory: &Path) -> Failed {

@@ -126,12 +126,17 @@ impl Board {
     /// What people see.
     pub(crate) fn report(&self) -> Report {
         let status = self.run().map(|run| run.status().borrow().clone());
-        let last_reload = self.last_reload.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let last_reload = self.last_reload();
         let mut seen = self.seen();
         seen.last = Some(Instant::now());
         seen.is_told = seen.failure.is_some();
         self.is_seen.notify_all();
         report(&self.facts, status.as_ref(), last_reload, seen.failure.as_deref())
+    }
+
+    /// How the last reload went.
+    pub(crate) fn last_reload(&self) -> Option<LastReload> {
+        self.last_reload.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// The run has failed. Waits, for so long at most, until those who look have seen why.

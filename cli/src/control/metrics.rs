@@ -45,7 +45,7 @@ pub(crate) fn metrics(board: &Board) -> String {
         facts: &board.facts,
         status: status.as_ref(),
         partitions: run.as_ref().map(partitions).unwrap_or_default(),
-        last_reload: board.report().reloads.last,
+        last_reload: board.last_reload(),
         process: Process::now(),
         now: SystemTime::now(),
     })

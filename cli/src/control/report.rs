@@ -473,6 +473,11 @@ fn conditions(
         }
         for reason in &input.paused {
             match reason {
+                PauseReason::User if input.at_barrier => {
+                    let text = "paused by a user in the middle of what must be read as a whole, so there can be no \
+                                checkpoint; `lockgate resume` lets it read again";
+                    say(Severity::Warning, about(), text.into());
+                }
                 PauseReason::User => {
                     let text = "paused by a user; `lockgate resume` lets it read again";
                     say(Severity::Info, about(), text.into());

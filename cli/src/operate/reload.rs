@@ -67,7 +67,13 @@ impl Reloader {
         let (changes, wanted) = self.take_in()?;
         if !changes.is_empty() {
             // What is asked for first is in force first: nothing is waited for in between.
-            run.reload(wanted).await.map_err(|_| ReloadError::Stopping)?;
+            if run.reload(wanted).await.is_err() {
+                // The pipeline is being closed. If it is to be opened again, it takes what is current.
+                for is_open in [false, true] {
+                    let reopened = runs.wait_for(|run| run.is_some() == is_open).await;
+                    reopened.map_err(|_| ReloadError::Stopping)?;
+                }
+            }
         }
         Ok(changes)
     }

@@ -86,7 +86,7 @@ fn a_pause_survives_a_crash_and_the_file_of_the_dead_process_is_known_as_such() 
     assert!(running.kill());
     let gone = site.lockgate(&["status"]);
     assert_eq!(gone.code, 69);
-    let words = format!("(control.json is from process {process}): nothing answers at ");
+    let words = format!("(control.json is from process {process}): it has ended");
     assert!(gone.stderr.contains(&words), "{}", gone.stderr);
 
     site.append("a.log", "three\n");

@@ -91,6 +91,9 @@ impl Sequence {
                 wanted
             }
             CheckpointStage::ClearingBarriers => {
+                if self.give_up_at_barriers(now) {
+                    return true;
+                }
                 // One more step lets readers stop where resuming is cheap.
                 let one_more = matches!(self.phase, Phase::Running)
                     && self.settings.level == FaultTolerance::ExactlyOnce

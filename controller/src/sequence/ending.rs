@@ -31,6 +31,7 @@ impl Sequence {
             self.forming = None;
         }
         self.phase = Phase::Stopping { ending };
+        self.paced_may_go_on(now);
         for input in 0..self.inputs.len() {
             // Changed settings no longer matter, and must not keep a reader at a barrier.
             self.inputs[input].pauses.remove(&PauseReason::Reload);

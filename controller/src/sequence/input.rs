@@ -38,6 +38,8 @@ pub(super) struct Input {
     /// The inputs that must have ended before it is read.
     pub(super) start_after: Vec<usize>,
     pub(super) pace: Option<Pace>,
+    /// Whether the pace has been set since the last `Queue`, which then was for more than it allows.
+    pub(super) pace_is_new: bool,
     /// Whether the last `Queue` came after it was told to pause.
     asked_in_pause: bool,
     /// Whether it has answered that one, and holds nothing more.
@@ -61,6 +63,7 @@ impl Input {
             tuning,
             start_after,
             pace: tuning.max_records_per_second.map(|rate| Pace::new(rate, now)),
+            pace_is_new: false,
             asked_in_pause: false,
             quiet: false,
             asked_at: Duration::ZERO,
@@ -71,6 +74,7 @@ impl Input {
     pub(super) fn sent(&mut self, command: &InputReaderCommand) {
         match command {
             InputReaderCommand::Queue { .. } => {
+                self.pace_is_new = false;
                 self.asked_in_pause = matches!(self.protocol.state(), ReaderState::Paused { .. });
             }
             _ => self.asked_in_pause = false,
@@ -82,7 +86,9 @@ impl Input {
     pub(super) fn gave(&mut self, now: Duration, records: u64) {
         self.quiet = self.asked_in_pause && self.protocol.held().records == 0;
         if let Some(pace) = &mut self.pace {
-            pace.took(now, records);
+            // What was asked for before there was this pace is not held against it.
+            let most = if self.pace_is_new { pace.at_most() } else { u64::MAX };
+            pace.took(now, records.min(most));
         }
     }
 

@@ -41,6 +41,11 @@ pub enum Answer {
         /// The last step that a checkpoint covers.
         checkpoint: u64,
     },
+    /// There can be no checkpoint: somebody has paused an input where none can be taken.
+    AtBarrier {
+        /// The input's number.
+        input: usize,
+    },
     /// There was no checkpoint within the time that a stop may take.
     Late {
         /// The last step that a checkpoint covers.
@@ -206,6 +211,25 @@ impl Sequence {
         self.call_off_suspension(now, &blocked());
     }
 
+    /// Tells those who wait for a checkpoint that there will be none, as long as an input that somebody has paused
+    /// stands at a barrier. Whether there was anybody.
+    pub(super) fn give_up_at_barriers(&mut self, now: Duration) -> bool {
+        let is_held = |input: &usize| {
+            let input = &self.inputs[*input];
+            input.pauses.contains(&PauseReason::User)
+                && matches!(input.protocol.state(), ReaderState::Paused { queued: false })
+                && input.protocol.held().records == 0
+        };
+        let Some(input) = self.barriers.iter().copied().find(is_held) else { return false };
+        let waiters = std::mem::take(&mut self.checkpoint_waiters);
+        let has_waiters = waiters.lens() != (0, 0);
+        for ticket in waiters.current.into_iter().chain(waiters.next) {
+            self.answer(ticket, Answer::AtBarrier { input });
+        }
+        self.suspension.stops && self.call_off_suspension(now, &Answer::AtBarrier { input })
+            || has_waiters
+    }
+
     /// The pipeline goes on as if nobody had wished to suspend it. Whether there was anything to call off.
     pub(super) fn call_off_suspension(&mut self, now: Duration, answer: &Answer) -> bool {
         let Suspension { waiting, stops } = std::mem::take(&mut self.suspension);
@@ -260,12 +284,21 @@ impl Sequence {
                 (None, Some(rate)) => Some(Pace::new(rate, now)),
                 (_, None) => None,
             };
+            state.pace_is_new = true;
             self.keep_pace(now, input);
+            self.limit_batch(input);
         }
         self.reloading = Some(Reloading { waiting, inputs });
         if !self.is_stopping() {
             self.drain_for_reload(now);
         }
+    }
+
+    /// Says how much the reader is to give to a step.
+    pub(super) fn limit_batch(&mut self, input: usize) {
+        let pace = self.inputs[input].pace.filter(|_| !self.is_stopping());
+        let records = pace.map_or(u64::MAX, |pace| pace.at_most());
+        self.act(Action::LimitBatch { input, records });
     }
 
     /// Pauses the inputs whose readers must hold nothing before the changed settings can be in force, and no others.

@@ -270,3 +270,78 @@ fn a_stop_does_not_wait_for_a_rate() {
     rig.settle();
     assert!(matches!(rig.outcome, Some(Outcome::Stopped)), "{}", rig.trace);
 }
+
+/// An input had been asked for much before it got a rate; what it gave then silenced it for a quarter of an hour.
+#[test]
+fn a_new_rate_does_not_count_what_was_asked_for_before() {
+    let mut bare = Bare::new(ONCE, 1);
+    bare.buffered(0, 4);
+    assert_eq!(bare.asked(), [0]);
+    let mut slow = reload(4, 1);
+    slow.inputs[0].max_records_per_second = NonZeroU64::new(1);
+    bare.on(Event::ReloadRequested { reload: slow, ticket: Ticket(1) });
+    bare.extended(0, 4, replay(4));
+    bare.finish(1);
+    bare.buffered(0, 3);
+    bare.at(2 * SECOND);
+    assert_eq!(bare.asked(), [0], "one record a second");
+}
+
+/// A reader at a barrier must read on, whatever its rate, or each stop would be late.
+#[test]
+fn a_stop_at_a_barrier_does_not_wait_for_a_rate() {
+    let slow = |inputs: &mut [SequenceInput]| {
+        inputs[0].tuning.max_records_per_second = NonZeroU64::new(1);
+    };
+    let input = letters(26).seek_every(20);
+    let level = FaultTolerance::AtLeastOnce;
+    let mut rig = Rig::open_with(level, &[("slow", input)], Disk::default(), slow);
+    rig.run(SECOND);
+    assert!(rig.sequence.at_barrier(0), "{}", rig.trace);
+    rig.deliver(Event::StopRequested);
+    rig.run(3 * SECOND);
+    assert!(matches!(rig.outcome, Some(Outcome::Stopped)), "{}", rig.trace);
+}
+
+/// Where somebody has paused an input at a barrier, those who want a checkpoint are told instead of left waiting.
+#[test]
+fn a_checkpoint_that_a_paused_input_forbids_is_refused() {
+    let input = letters(14).seek_every(5);
+    let level = FaultTolerance::AtLeastOnce;
+    let mut rig = Rig::open(level, &[("letters", input)], Disk::default());
+    rig.run_to_step(1);
+    rig.deliver(Event::PauseRequested { input: 0 });
+    rig.run(2 * SECOND);
+    while rig.sequence.held(0).records > 0 {
+        rig.run(rig_later(&rig));
+    }
+    if rig.sequence.at_barrier(0) {
+        rig.deliver(Event::CheckpointAwaited { ticket: Ticket(1) });
+        rig.deliver(Event::SuspendRequested { ticket: Ticket(2) });
+        rig.run(rig_later(&rig));
+        assert!(rig.trace.contains("answer 1: AtBarrier { input: 0 }"), "{}", rig.trace);
+        assert!(rig.trace.contains("answer 2: AtBarrier { input: 0 }"), "{}", rig.trace);
+    }
+    assert!(rig.sequence.at_barrier(0), "{}", rig.trace);
+    rig.deliver(Event::ResumeRequested { input: 0 });
+    rig.run(60 * SECOND);
+    assert_eq!(text(&rig.disk.output), "abcdefghijklmn");
+}
+
+/// A stop has all of its time, whatever was wished for before.
+#[test]
+fn a_stop_does_not_inherit_the_time_of_a_suspension() {
+    let mut rig = under_way();
+    rig.hold_journal = true;
+    rig.deliver(Event::SuspendRequested { ticket: Ticket(1) });
+    rig.run(29 * SECOND);
+    rig.deliver(Event::StopRequested);
+    rig.run(40 * SECOND);
+    assert!(rig.outcome.is_none(), "{}", rig.trace);
+    rig.run(60 * SECOND);
+    assert!(matches!(rig.outcome, Some(Outcome::StoppedLate)), "{}", rig.trace);
+}
+
+fn rig_later(rig: &Rig) -> Duration {
+    rig.now + SECOND
+}

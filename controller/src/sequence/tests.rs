@@ -97,7 +97,7 @@ pub(super) struct Rig {
     readers: Vec<Box<dyn InputReader>>,
     bounds: Bounds,
     events: Arc<Mutex<VecDeque<Event>>>,
-    now: Duration,
+    pub(super) now: Duration,
     pub(super) disk: Disk,
     stepped: BTreeMap<u64, Vec<Batch>>,
     pub(super) trace: String,
@@ -249,7 +249,7 @@ impl Rig {
                 self.push(Event::Written { step });
             }
             Action::LimitBatch { input, records } => {
-                self.bounds.lock().unwrap()[input].0 = records as usize;
+                self.bounds.lock().unwrap()[input].0 = records.min(3) as usize;
             }
             Action::Reload { inputs } => {
                 let limits = inputs.iter().map(|input| input.limits.max_queued_records);

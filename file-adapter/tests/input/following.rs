@@ -317,3 +317,33 @@ fn changes_are_reported() {
     rig.write("in/x/y.log", "new\n");
     expect(&mut session, &["new"]);
 }
+
+/// Where the reader stands in each file, and how long the file is by now, whatever it is called by now.
+#[test]
+fn where_it_stands_is_seen_by_those_who_watch() {
+    let rig = follow(&["*.log"]);
+    rig.write("a.log", "one\ntwo\n");
+    rig.write("b.log", "three\n");
+    let mut session = rig.open(None).unwrap();
+    assert_eq!(session.stands(), [("a.log".into(), 0, Some(8)), ("b.log".into(), 0, Some(6))]);
+    session.send(Command::Extend);
+    session.wait_for(3);
+    session.queue();
+    assert_eq!(session.stands(), [("a.log".into(), 8, Some(8)), ("b.log".into(), 6, Some(6))]);
+    session.send(Command::Pause);
+    rig.append("a.log", "four\n");
+    assert_eq!(session.stands(), [("a.log".into(), 8, Some(13)), ("b.log".into(), 6, Some(6))]);
+}
+
+/// A file that was read to its end is nothing to watch any more.
+#[test]
+fn what_is_finished_is_seen_no_more() {
+    let rig = Rig::new(&["*.log"]);
+    rig.write("a.log", "one\n");
+    rig.write("b.log.gz", "not of the pattern\n");
+    let mut session = rig.open(None).unwrap();
+    session.send(Command::Extend);
+    session.wait_for_end();
+    session.drain();
+    assert_eq!(session.stands(), []);
+}

@@ -276,6 +276,13 @@ impl Session {
         self.reader.start()
     }
 
+    /// What people who watch see: of each file its name, position and length.
+    pub(crate) fn stands(&self) -> Vec<(String, u64, Option<u64>)> {
+        let seen = self.reader.watch().unwrap().partitions().into_iter();
+        let name = |source: &str| source.replace(&format!("{}/", self.root), "");
+        seen.map(|one| (name(&one.partition.source), one.position, one.end)).collect()
+    }
+
     pub(crate) fn held(&self) -> BufferSize {
         self.collector.state.lock().unwrap().protocol.held()
     }

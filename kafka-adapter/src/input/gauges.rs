@@ -1,7 +1,7 @@
 //! Where a reader stands in its partitions, for people who watch.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use lockgate_core::{InputWatch, Partition, PartitionStatus};
 
@@ -10,7 +10,8 @@ use crate::client::{Client, Name};
 
 /// The partitions that are read, by their places among those of the source.
 pub(super) struct Gauges {
-    client: Weak<Client>,
+    /// As long as the reader has it.
+    client: Mutex<Option<Arc<Client>>>,
     partitions: Mutex<BTreeMap<usize, Gauge>>,
 }
 
@@ -19,11 +20,13 @@ struct Gauge {
     position: u64,
     /// Where it is to be read to, or where the log ended when brokers were last asked.
     end: Option<u64>,
+    /// Whether it is to be read to there, and no further.
+    is_bounded: bool,
 }
 
 impl Gauges {
     pub(super) fn new(client: &Arc<Client>) -> Self {
-        Self { client: Arc::downgrade(client), partitions: Mutex::default() }
+        Self { client: Mutex::new(Some(client.clone())), partitions: Mutex::default() }
     }
 
     /// What lies before this position was handed over. `end` is where reading is to end, if it is.
@@ -39,15 +42,17 @@ impl Gauges {
             partition: partition.clone(),
             position,
             end,
+            is_bounded: false,
         });
         gauge.position = position;
         gauge.end = end.or(gauge.end);
+        gauge.is_bounded = end.is_some();
     }
 
     /// The logs ended there when brokers were asked.
     pub(super) fn ends(&self, ends: &BTreeMap<Name, Option<u64>>) {
         let mut name = Name::default();
-        for gauge in self.partitions().values_mut() {
+        for gauge in self.partitions().values_mut().filter(|gauge| !gauge.is_bounded) {
             name.0.clone_from(&gauge.partition.source);
             name.1 = gauge.partition.number.unwrap_or_default();
             gauge.end = ends.get(&name).copied().flatten().or(gauge.end);
@@ -59,6 +64,15 @@ impl Gauges {
         self.partitions().remove(&index);
     }
 
+    /// The reader lets go of the client: from now on it is asked no more.
+    pub(super) fn close(&self) {
+        self.client().take();
+    }
+
+    fn client(&self) -> MutexGuard<'_, Option<Arc<Client>>> {
+        self.client.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn partitions(&self) -> MutexGuard<'_, BTreeMap<usize, Gauge>> {
         self.partitions.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -66,20 +80,22 @@ impl Gauges {
 
 impl InputWatch for Gauges {
     fn partitions(&self) -> Vec<PartitionStatus> {
-        let status = |gauge: &Gauge| PartitionStatus {
-            partition: gauge.partition.clone(),
-            position: gauge.position,
-            end: gauge.end,
+        let status = |gauge: &Gauge| {
+            let Gauge { partition, position, end, is_bounded } = gauge;
+            let partition = partition.clone();
+            (PartitionStatus { partition, position: *position, end: *end }, *is_bounded)
         };
         let mut partitions: Vec<_> = self.partitions().values().map(status).collect();
-        // What the client has fetched tells where the log ended then; what is paused is not fetched.
-        if let Some(client) = self.client.upgrade() {
-            for status in &mut partitions {
+        // What the client has fetched tells where the log ended then; what is paused is not fetched. The lock keeps the
+        // client from being closed on this thread.
+        if let Some(client) = &*self.client() {
+            for (status, _) in partitions.iter_mut().filter(|(_, is_bounded)| !is_bounded) {
                 let Partition { source, number } = &*status.partition;
-                let fetched = high_watermark(&client, source, number.unwrap_or_default());
+                let fetched = high_watermark(client, source, number.unwrap_or_default());
                 status.end = status.end.max(fetched);
             }
         }
+        let mut partitions: Vec<_> = partitions.into_iter().map(|(status, _)| status).collect();
         partitions.sort_by(|a, b| a.partition.cmp(&b.partition));
         partitions
     }

@@ -153,7 +153,7 @@ impl Opening<'_> {
         }
         let cuts = cuts(&mut source, &start.seek, timing.connect)?;
         let taken_back = taken_back(&mut start.seek, &cuts, Policies::of(config))?;
-        let gauges = Arc::new(source.gauges());
+        let gauges = source.gauges();
         for (index, part) in source.parts.iter().enumerate() {
             let at = start.seek.offset(part.topic(), part.number()).unwrap_or(part.position);
             gauges.reach(
@@ -219,7 +219,7 @@ impl Opening<'_> {
         }
         let beginning = Box::new(Beginning { config: config.clone(), asking, brokers });
         let task = Task::Member { group: group.id.clone(), beginning, commits };
-        let gauges = Arc::new(source.gauges());
+        let gauges = source.gauges();
         let shared = shared(config, level, consumer, None, None, gauges);
         spawn(shared, source, waker, GroupSeek::new(&group.id, 0).to_json(), task)
     }

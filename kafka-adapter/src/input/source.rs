@@ -200,6 +200,7 @@ pub(super) struct Source {
     listened: Instant,
     /// The group that was joined, if one was.
     group: Option<String>,
+    gauges: Arc<Gauges>,
 }
 
 impl Source {
@@ -212,12 +213,13 @@ impl Source {
         });
         let (client, listened) = (Arc::new(client), Instant::now());
         let (parts, numbers) = (Vec::new(), BTreeMap::new());
-        Self { parts, numbers, client, waker, speaks, listened, group: None }
+        let gauges = Arc::new(Gauges::new(&client));
+        Self { parts, numbers, client, waker, speaks, listened, group: None, gauges }
     }
 
-    /// What shows people where the partitions stand; none is shown yet.
-    pub(super) fn gauges(&self) -> Gauges {
-        Gauges::new(&self.client)
+    /// What shows people where the partitions stand.
+    pub(super) fn gauges(&self) -> Arc<Gauges> {
+        self.gauges.clone()
     }
 
     pub(super) fn client(&self) -> &Client {
@@ -477,6 +479,7 @@ impl Source {
 
 impl Drop for Source {
     fn drop(&mut self) {
+        self.gauges.close();
         self.client.context().close();
         // A wish of the group that was not answered would keep the client from closing.
         if let Err(error) = self.answer_revoke(None) {

@@ -13,7 +13,7 @@ use crate::config::KafkaOutputConfig;
 use crate::properties::{refuse_set, refused};
 
 /// What a user may not set, and why.
-const FORBIDDEN: [(&str, &str); 19] = [
+const FORBIDDEN: [(&str, &str); 20] = [
     ("bootstrap.servers", "it is set by `brokers`"),
     ("metadata.broker.list", "it is set by `brokers`"),
     ("transactional.id", "it is made of the output's name and an id of the state directory"),
@@ -28,6 +28,10 @@ const FORBIDDEN: [(&str, &str); 19] = [
     ("isolation.level", "an output reads nothing"),
     ("allow.auto.create.topics", "a misspelled topic would be created instead of reported"),
     ("connections.max.idle.ms", "idle connections are closed after 10 s, which is relied on"),
+    (
+        "partitioner",
+        "`partition` says where a record goes, and records of one key must stay together",
+    ),
     ("statistics.interval.ms", "nobody would read the statistics"),
     ("delivery.report.only.error", "deliveries are counted"),
     ("queuing.strategy", "records keep their order"),

@@ -253,3 +253,21 @@ fn of_two_members_with_one_instance_id_the_older_one_is_told_and_ends() {
     fill(&topic, 500);
     union.grow(&[&second], 4000);
 }
+
+/// L10: lag of a partition that others read by now was once shown for ever.
+#[test]
+fn l10_a_partition_that_was_given_up_is_seen_no_more() {
+    let topic = Topic::new("seen", 2);
+    fill(&topic, 10);
+    let first = joined(&topic, GroupProtocol::CooperativeSticky);
+    Union::default().grow(&[&first], 20);
+    first.stands(&[(0, 10, Some(10)), (1, 10, Some(10))]);
+    let second = joined(&topic, GroupProtocol::CooperativeSticky);
+    let of = |reading: &Reading| reading.partitions_seen();
+    let begun = Instant::now();
+    while of(&first).len() != 1 || of(&second).len() != 1 {
+        assert!(begun.elapsed() < WAIT, "{:?} and {:?}", of(&first), of(&second));
+        std::thread::yield_now();
+    }
+    assert_ne!(of(&first), of(&second));
+}

@@ -273,6 +273,28 @@ impl Reading {
         *self.desk.freeze.lock().unwrap() = Some(length);
     }
 
+    /// The numbers of the partitions that people who watch see.
+    pub(crate) fn partitions_seen(&self) -> Vec<u32> {
+        let seen = self.reader.watch().unwrap().partitions().into_iter();
+        seen.filter_map(|one| one.partition.number).collect()
+    }
+
+    /// Waits until people who watch see it stand there: of each partition its number, position and end.
+    pub(crate) fn stands(&self, expected: &[(u32, u64, Option<u64>)]) {
+        let watch = self.reader.watch().unwrap();
+        let deadline = Instant::now() + WAIT;
+        loop {
+            let seen = watch.partitions().into_iter();
+            let seen = seen.map(|one| (one.partition.number.unwrap(), one.position, one.end));
+            let seen: Vec<_> = seen.collect();
+            if seen == expected {
+                return;
+            }
+            assert!(Instant::now() < deadline, "it stands at {seen:?}");
+            std::thread::sleep(Duration::from_millis(5)); // polls: what the reader's thread shows
+        }
+    }
+
     /// Whether anything is held now.
     pub(crate) fn holds_some(&self) -> bool {
         self.desk.said.lock().unwrap().protocol.held().records > 0

@@ -150,6 +150,26 @@ fn a_paused_reader_reads_no_further_and_hands_over_what_it_has() {
     assert!(reading.errors().is_empty(), "{:?}", reading.errors());
 }
 
+/// Also while it is paused, and before it has read anything: then nothing is fetched that could tell.
+#[test]
+fn where_it_stands_is_seen_by_those_who_watch() {
+    let topic = Topic::new("watched", 2);
+    topic.send(&[Sent::of(0, "one"), Sent::of(0, "two"), Sent::of(1, "one")]);
+    let (connect, refresh) =
+        (std::time::Duration::from_secs(15), std::time::Duration::from_millis(100));
+    let reading = open(KafkaInput::new(topic.follow()).timed(connect, refresh), None).unwrap();
+    reading.stands(&[(0, 0, Some(2)), (1, 0, Some(1))]);
+    reading.extend();
+    reading.holds(3).unwrap();
+    reading.stands(&[(0, 0, Some(2)), (1, 0, Some(1))]);
+    reading.records(3);
+    reading.stands(&[(0, 2, Some(2)), (1, 1, Some(1))]);
+    reading.pause();
+    reading.queue().unwrap();
+    topic.send(&[Sent::of(1, "two"), Sent::of(1, "three")]);
+    reading.stands(&[(0, 2, Some(2)), (1, 1, Some(3))]);
+}
+
 /// Steps of bounded size take from every partition.
 #[test]
 fn no_partition_starves() {

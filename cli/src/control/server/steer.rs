@@ -105,7 +105,7 @@ pub(super) async fn reload(State(office): State<Arc<Office>>, body: Bytes) -> An
 
 fn refusal(error: SteerError) -> Refusal {
     let status = match error {
-        SteerError::NoState => StatusCode::CONFLICT,
+        SteerError::NoState | SteerError::AtBarrier { .. } => StatusCode::CONFLICT,
         SteerError::Ended | SteerError::Blocked { .. } | SteerError::Late { .. } => {
             StatusCode::SERVICE_UNAVAILABLE
         }
