@@ -4,6 +4,7 @@ use std::net::TcpListener;
 
 use serde_json::Value as JsonValue;
 
+use crate::api::Api;
 use crate::site::{Running, Site};
 
 const FOLLOW: &str = "name: followed\ncheckpoint_interval: 1h\ncontrol: {listen: \"127.0.0.1:0\"}\n\
@@ -132,4 +133,25 @@ fn a_port_that_is_taken_is_named() {
     let words = format!("control: cannot listen at {address}: ");
     assert!(ended.stderr.contains(&words), "{}", ended.stderr);
     assert!(!site.path("out").exists(), "nothing was done");
+}
+
+/// An input that fails ends the run; whoever looks at it is told why before it is gone.
+#[test]
+fn why_a_run_has_failed_is_seen_by_those_who_look() {
+    let stops = "a.log, follow: true, max_record_bytes: 10, overlong: stop";
+    let site = Site::new(&FOLLOW.replace("a.log, follow: true", stops));
+    site.write("a.log", "one\n");
+    site.write("b.log", "two\n");
+    let mut running = site.start();
+    let api = Api::of(&site, "followed", &mut running);
+    assert!(running.until(|| site.size("out") == 8), "{}", running.stderr());
+    api.status();
+    site.append("a.log", "much longer than ten bytes\n");
+    let has_failed = || {
+        let status = api.status();
+        let worst = status["conditions"][0]["text"].as_str().unwrap_or_default().to_owned();
+        worst.starts_with("the run has failed: ") && worst.contains("a.log")
+    };
+    assert!(running.until(has_failed), "{}", running.stderr());
+    assert_eq!(running.end().code, 65);
 }

@@ -10,6 +10,9 @@ use std::time::Duration;
 /// How long a client waits for something at most, before it looks whether it is to end.
 const GLANCE: Duration = Duration::from_millis(100);
 
+/// How far away a client is: without it they would take the processor from what they ask.
+const ROUND_TRIP: Duration = Duration::from_millis(20);
+
 /// Many clients at once.
 pub(crate) struct Crowd {
     ended: Arc<AtomicBool>,
@@ -25,8 +28,9 @@ impl Crowd {
             let client = Client { address, ended: ended.clone(), answers: answers.clone() };
             std::thread::spawn(move || {
                 while !client.has_ended() {
-                    // Whoever is thrown out comes again.
+                    // Whoever is thrown out comes again, as soon as a network would let it.
                     let _ = client.misbehave(number);
+                    std::thread::park_timeout(ROUND_TRIP);
                 }
             })
         };
