@@ -26,7 +26,7 @@ use crate::status::{
 };
 use crate::tap::Taps;
 use crate::timing::Stopwatch;
-use crate::tuning::InputTuning;
+use crate::tuning::{InputTuning, largest_queue_bytes};
 use crate::worker::Worker;
 
 /// How often the status is published and readers are looked at.
@@ -228,11 +228,9 @@ impl Controller {
         let settings = SequenceSettings {
             level,
             tuning: settings.tuning,
-            max_bytes_in_flight: sequence_inputs
-                .iter()
-                .map(|input| input.tuning.limits.max_queued_bytes)
-                .max()
-                .unwrap_or_default(),
+            max_bytes_in_flight: largest_queue_bytes(
+                sequence_inputs.iter().map(|input| &input.tuning),
+            ),
         };
         let stopwatch = Stopwatch::new(sequence_inputs.len());
         let pending = sequence_inputs.iter().map(|input| input.tuning.max_pending_records);

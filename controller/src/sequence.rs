@@ -380,7 +380,7 @@ impl Sequence {
             Event::Blocked { reason } => {
                 self.blocked.push(reason.clone());
                 (0..self.inputs.len()).for_each(|i| self.pause(now, i, PauseReason::Backpressure));
-                self.no_checkpoint_for_now(now, &reason);
+                self.no_checkpoint_for_now(now);
                 self.act(Action::Notify(Notice::Blocked { reason }));
             }
             Event::Unblocked => {

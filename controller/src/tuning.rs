@@ -66,6 +66,12 @@ impl Default for InputTuning {
     }
 }
 
+/// How many bytes the reader may hold that may hold most. What is in flight may be as much.
+pub(crate) fn largest_queue_bytes<'a>(inputs: impl IntoIterator<Item = &'a InputTuning>) -> u64 {
+    let bytes = inputs.into_iter().map(|tuning| tuning.limits.max_queued_bytes);
+    bytes.max().unwrap_or_default()
+}
+
 /// Everything that may change while a pipeline runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reload {

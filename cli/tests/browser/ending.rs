@@ -1,7 +1,14 @@
 //! The end of a pipeline, as its page tells it.
 
 use crate::chromium::Browser;
+use crate::site::Running;
 use crate::watched::{self, PIPELINE, Watched};
+
+/// Waits for the end of the process, which must be a good one.
+fn ends_well(running: &mut Running) {
+    running.until(|| false);
+    assert_eq!(running.child.wait().unwrap().code(), Some(0), "{}", running.stderr());
+}
 
 #[test]
 fn a_stop_wants_a_second_click_and_ends_in_order() {
@@ -17,13 +24,7 @@ fn a_stop_wants_a_second_click_and_ends_in_order() {
 
     browser.clicks("button[data-do='stop']");
     browser.clicks("#ask-yes");
-    watched.running.until(|| false);
-    assert_eq!(
-        watched.running.child.wait().unwrap().code(),
-        Some(0),
-        "{}",
-        watched.running.stderr()
-    );
+    ends_well(&mut watched.running);
     assert_eq!(watched.site.read("out/all.log"), b"one\ntwo\nthree\n");
     browser.waits_for_words("has ended, as was asked for here");
     browser.waits_for_words("The last data is from");
@@ -37,13 +38,7 @@ fn a_suspended_pipeline_ends_with_a_checkpoint() {
     watched.waits_for_card("copy", "3 records");
     watched.browser.clicks("button[data-do='suspend']");
     watched.browser.clicks("#ask-yes");
-    watched.running.until(|| false);
-    assert_eq!(
-        watched.running.child.wait().unwrap().code(),
-        Some(0),
-        "{}",
-        watched.running.stderr()
-    );
+    ends_well(&mut watched.running);
     watched.browser.waits_for_words("has ended, as was asked for here");
     let state = watched.site.lockgate(&["inspect", ".lockgate/watched", "--json"]);
     let state: serde_json::Value = serde_json::from_str(&state.stdout).unwrap();

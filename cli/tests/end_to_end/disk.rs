@@ -94,9 +94,8 @@ fn a_full_disk_ends_a_recording_and_does_no_other_harm() {
 const STOPPED: &str = "name: full\nshutdown_timeout: 500ms\ninputs: {all: {file: {paths: in.log}}}\n\
                        outputs: {out: {file: {path: small/out/all.log}}}\n";
 
-/// Starts a run that fills the disk, does `stop` to it while it waits for space, and checks that it ends
-/// with 75, saying `said`, and that the next run goes on.
-fn stopped_on_a_full_disk(pipeline: &str, stop: impl FnOnce(&mut Running), said: &str) {
+/// Starts a run that fills the disk, does `work` while it waits for space, and checks that all comes out in the end.
+fn on_a_full_disk(pipeline: &str, work: impl FnOnce(&Site, Running)) {
     let site = Site::new(pipeline);
     let expected = data::lines("x", 15 << 20, 1);
     site.write("in.log", &expected);
@@ -105,14 +104,22 @@ fn stopped_on_a_full_disk(pipeline: &str, stop: impl FnOnce(&mut Running), said:
     let mut running = site.start();
     let waits = running.until(|| running_log(&site).contains("paused until there is space"));
     assert!(waits, "{}", running.stderr());
-    stop(&mut running);
-    let ended = running.end();
-    assert_eq!(ended.code, 75, "{}", ended.stderr);
-    assert!(ended.stderr.contains(said), "{}", ended.stderr);
-    fs::remove_file(site.path("small/ballast")).unwrap();
-    site.run();
+    work(&site, running);
     assert!(site.read("small/out/all.log") == expected, "the output differs");
     drop(disk);
+}
+
+/// Does `stop` to a run that waits for space, and checks that it ends with 75, saying `said`, and that the next run
+/// goes on.
+fn stopped_on_a_full_disk(pipeline: &str, stop: impl FnOnce(&mut Running), said: &str) {
+    on_a_full_disk(pipeline, |site, mut running| {
+        stop(&mut running);
+        let ended = running.end();
+        assert_eq!(ended.code, 75, "{}", ended.stderr);
+        assert!(ended.stderr.contains(said), "{}", ended.stderr);
+        fs::remove_file(site.path("small/ballast")).unwrap();
+        site.run();
+    });
 }
 
 /// Stopped while it waits for space, it ends in time, says so, and goes on later.
@@ -126,28 +133,20 @@ fn a_stop_while_the_disk_is_full_ends_and_the_next_run_goes_on() {
 #[test]
 fn a_suspension_on_a_full_disk_fails_and_the_pipeline_runs_on() {
     let pipeline = format!("control: {{listen: \"127.0.0.1:0\"}}\n{STOPPED}");
-    let site = Site::new(&pipeline);
-    let expected = data::lines("x", 15 << 20, 1);
-    site.write("in.log", &expected);
-    let disk = SmallDisk::mount(&site, 24);
-    site.write("small/ballast", vec![0; 16 << 20]);
-    let mut running = site.start();
-    let waits = running.until(|| running_log(&site).contains("paused until there is space"));
-    assert!(waits, "{}", running.stderr());
-    for command in ["suspend", "checkpoint"] {
-        let refused = site.lockgate(&[command]);
-        assert_ne!(refused.code, 0, "{}", refused.stdout);
-        let names_it = refused.stderr.contains("No space left on device")
-            && refused.stderr.contains("the last one covers step ");
-        assert!(names_it, "{}", refused.stderr);
-    }
-    let status = site.lockgate(&["status"]).stdout;
-    assert!(status.contains("nothing can be stored"), "{status}");
-    fs::remove_file(site.path("small/ballast")).unwrap();
-    let ended = running.end();
-    assert_eq!(ended.code, 0, "{}", ended.stderr);
-    assert!(site.read("small/out/all.log") == expected, "the output differs");
-    drop(disk);
+    on_a_full_disk(&pipeline, |site, running| {
+        for command in ["suspend", "checkpoint"] {
+            let refused = site.lockgate(&[command]);
+            assert_ne!(refused.code, 0, "{}", refused.stdout);
+            let names_it = refused.stderr.contains("No space left on device")
+                && refused.stderr.contains("the last one covers step ");
+            assert!(names_it, "{}", refused.stderr);
+        }
+        let status = site.lockgate(&["status"]).stdout;
+        assert!(status.contains("nothing can be stored"), "{status}");
+        fs::remove_file(site.path("small/ballast")).unwrap();
+        let ended = running.end();
+        assert_eq!(ended.code, 0, "{}", ended.stderr);
+    });
 }
 
 #[test]

@@ -11,7 +11,7 @@ use super::ending::Ending;
 use super::input::Input;
 use super::pace::Pace;
 use super::{Action, PauseReason, Phase, Sequence, SequenceFault};
-use crate::tuning::{InputTuning, Reload};
+use crate::tuning::{InputTuning, Reload, largest_queue_bytes};
 
 /// Names a request to which somebody waits for the answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -160,9 +160,8 @@ impl Sequence {
             let step = self.checkpointed_step;
             return self.answer(ticket, Answer::Checkpointed { step });
         }
-        if let Some(reason) = self.blocked.last().cloned() {
-            let checkpoint = self.checkpointed_step;
-            return self.answer(ticket, Answer::Blocked { reason, checkpoint });
+        if let Some(blocked) = self.blocked_answer() {
+            return self.answer(ticket, blocked);
         }
         self.checkpoint_waiters.next.push(ticket);
         self.checkpoint_requested = true;
@@ -184,9 +183,8 @@ impl Sequence {
     }
 
     pub(super) fn suspend(&mut self, now: Duration, ticket: Ticket) {
-        if let Some(reason) = self.blocked.last().cloned() {
-            let checkpoint = self.checkpointed_step;
-            return self.answer(ticket, Answer::Blocked { reason, checkpoint });
+        if let Some(blocked) = self.blocked_answer() {
+            return self.answer(ticket, blocked);
         }
         self.suspension.waiting.push(ticket);
         self.suspend_if_wanted(now);
@@ -201,14 +199,24 @@ impl Sequence {
     }
 
     /// Something waits for space on a disk: nobody is told to wait for a checkpoint that may never come.
-    pub(super) fn no_checkpoint_for_now(&mut self, now: Duration, reason: &str) {
-        let checkpoint = self.checkpointed_step;
-        let blocked = || Answer::Blocked { reason: reason.to_owned(), checkpoint };
-        let waiters = std::mem::take(&mut self.checkpoint_waiters);
-        for ticket in waiters.current.into_iter().chain(waiters.next) {
-            self.answer(ticket, blocked());
+    pub(super) fn no_checkpoint_for_now(&mut self, now: Duration) {
+        if let Some(blocked) = self.blocked_answer() {
+            self.refuse_checkpoint(&blocked);
+            self.call_off_suspension(now, &blocked);
         }
-        self.call_off_suspension(now, &blocked());
+    }
+
+    /// What those are told who want a checkpoint while something waits for space.
+    fn blocked_answer(&self) -> Option<Answer> {
+        let (reason, checkpoint) = (self.blocked.last()?.clone(), self.checkpointed_step);
+        Some(Answer::Blocked { reason, checkpoint })
+    }
+
+    /// Gives this answer to all who wait for a checkpoint. Whether there was anybody.
+    fn refuse_checkpoint(&mut self, answer: &Answer) -> bool {
+        let CheckpointWaiters { current, next } = std::mem::take(&mut self.checkpoint_waiters);
+        let waiting = current.into_iter().chain(next);
+        waiting.map(|ticket| self.answer(ticket, answer.clone())).count() > 0
     }
 
     /// Tells those who wait for a checkpoint that there will be none, as long as an input that somebody has paused
@@ -221,13 +229,9 @@ impl Sequence {
                 && input.protocol.held().records == 0
         };
         let Some(input) = self.barriers.iter().copied().find(is_held) else { return false };
-        let waiters = std::mem::take(&mut self.checkpoint_waiters);
-        let has_waiters = waiters.lens() != (0, 0);
-        for ticket in waiters.current.into_iter().chain(waiters.next) {
-            self.answer(ticket, Answer::AtBarrier { input });
-        }
-        self.suspension.stops && self.call_off_suspension(now, &Answer::AtBarrier { input })
-            || has_waiters
+        let answer = Answer::AtBarrier { input };
+        let has_waiters = self.refuse_checkpoint(&answer);
+        self.suspension.stops && self.call_off_suspension(now, &answer) || has_waiters
     }
 
     /// The pipeline goes on as if nobody had wished to suspend it. Whether there was anything to call off.
@@ -337,8 +341,7 @@ impl Sequence {
             }
             state.tuning = *tuning;
         }
-        self.settings.max_bytes_in_flight =
-            inputs.iter().map(|tuning| tuning.limits.max_queued_bytes).max().unwrap_or_default();
+        self.settings.max_bytes_in_flight = largest_queue_bytes(&inputs);
         self.act(Action::Reload { inputs });
         if !self.has(SequenceFault::ReloadStaysPaused) {
             (0..self.inputs.len()).for_each(|input| self.resume(now, input, PauseReason::Reload));
