@@ -3,17 +3,18 @@
 use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, UNIX_EPOCH};
 
 use lockgate_core::{FaultTolerance, InputReader, InputWatch};
 use serde_json::Value as JsonValue;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
-use tokio::sync::watch;
-use tokio::time::timeout;
+use tokio::sync::{oneshot, watch};
+use tokio::time::{Instant, timeout};
 
 use crate::consumer::{Bounds, Consumer, PolicyCounts, Reporter, Trouble};
 use crate::error::Error;
 use crate::handle::{self, Desk, Handle};
+use crate::host::{Host, HostFault};
 use crate::journal::{Journal, Source};
 use crate::pipeline::{Delivery, NamedOutput, Pipeline, Settings};
 use crate::script::Script;
@@ -57,6 +58,7 @@ pub struct Controller {
     published: watch::Sender<Status>,
     begun: Instant,
     clock: AwakeClock,
+    host: Arc<dyn Host>,
 }
 
 /// How long a run that failed waits for readers and outputs to let go of what they hold.
@@ -104,7 +106,8 @@ impl Controller {
     }
 
     fn open_with(pipeline: Pipeline, script: Option<Script>) -> Result<Self, Error> {
-        let Pipeline { name, inputs, mut circuit, mut outputs, recorder, settings } = pipeline;
+        let Pipeline { name, inputs, mut circuit, mut outputs, recorder, settings, host } =
+            pipeline;
         let level = settings.delivery.level();
         let names: Vec<String> = inputs.iter().map(|input| input.name.clone()).collect();
         let (mut state, checkpoint) = match level {
@@ -187,7 +190,7 @@ impl Controller {
             let circuit = circuit.checkpoint();
             let circuit = circuit.map_err(|error| Error::Circuit { step, error })?;
             let seeks = sequence_inputs.iter().map(|input| input.seek.clone()).collect();
-            let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+            let now = host.wall_clock().duration_since(UNIX_EPOCH).unwrap_or_default();
             let first = Checkpoint { step, circuit, seeks, positions };
             let bytes = state.store(&first, now.as_millis() as u64)?;
             let stored_at = UNIX_EPOCH + now;
@@ -213,6 +216,7 @@ impl Controller {
         };
         let taps = Arc::<Taps>::default();
         let worker = Worker::start(
+            host.as_ref(),
             circuit,
             outputs,
             recorder,
@@ -221,8 +225,12 @@ impl Controller {
             sender.clone(),
         )
         .map_err(spawn)?;
+        let state = match (state, host.fault()) {
+            (Some(state), Some(HostFault::State(fault))) => Some(state.with_fault(fault)),
+            (state, _) => state,
+        };
         let source = state.map(Source::State).or(script.map(Source::Script));
-        let journal = source.map(|source| Journal::start(source, journaled, sender.clone()));
+        let journal = source.map(|source| Journal::start(&host, source, journaled, sender.clone()));
         let journal = journal.transpose();
         let journal = journal.map_err(spawn)?;
         let settings = SequenceSettings {
@@ -235,7 +243,10 @@ impl Controller {
         let stopwatch = Stopwatch::new(sequence_inputs.len());
         let pending = sequence_inputs.iter().map(|input| input.tuning.max_pending_records);
         let pending = pending.collect();
-        let sequence = Sequence::new(settings, sequence_inputs, step, Duration::ZERO);
+        let mut sequence = Sequence::new(settings, sequence_inputs, step, Duration::ZERO);
+        if let Some(HostFault::Sequence(fault)) = host.fault() {
+            sequence = sequence.with_fault(fault);
+        }
         let (published, _) = watch::channel(status.clone());
         let begun = Instant::now();
         Ok(Self {
@@ -260,6 +271,7 @@ impl Controller {
             published,
             begun,
             clock: AwakeClock::start(),
+            host,
         })
     }
 
@@ -285,17 +297,19 @@ impl Controller {
         self.publish(Phase::Ended);
         self.desk.close();
         self.taps.close();
-        let Controller { readers, worker, journal, status, names, .. } = self;
+        let Controller { readers, worker, journal, status, names, host, .. } = self;
         match outcome {
             Outcome::Completed | Outcome::Stopped => drop((readers, worker)),
             // What did not answer may not let go either.
             Outcome::StoppedLate | Outcome::Failed(_) => {
-                let (let_go, waiting) = std::sync::mpsc::channel();
-                std::thread::spawn(move || {
+                let (let_go, waiting) = oneshot::channel();
+                let letting_go = async move {
                     drop((readers, worker));
                     let _ = let_go.send(());
-                });
-                let _ = waiting.recv_timeout(LETTING_GO);
+                };
+                if host.spawn("lockgate-end", Box::pin(letting_go)).is_ok() {
+                    let _ = timeout(LETTING_GO, waiting).await;
+                }
             }
         }
         // Releases the state directory.
@@ -471,7 +485,7 @@ impl Controller {
                 if let Some(journal) = &self.journal {
                     self.status.checkpoint.stored(CheckpointSummary {
                         step,
-                        stored_at: SystemTime::now(),
+                        stored_at: self.host.wall_clock(),
                         took: Some(took),
                         bytes: Some(journal.kept().checkpoint_bytes()),
                     });

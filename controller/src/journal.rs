@@ -3,13 +3,13 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::UNIX_EPOCH;
 
-use tokio::sync::mpsc::UnboundedSender;
+use tokio::sync::mpsc::{Sender, UnboundedReceiver, UnboundedSender, channel, unbounded_channel};
 
 use crate::alarm::Alarm;
+use crate::host::Host;
 use crate::script::Script;
 use crate::sequence::{Checkpoint, Event, Failure, JournaledStep, Ticket};
 use crate::space::SpaceWait;
@@ -57,7 +57,7 @@ impl Kept {
 
 /// The thread; it ends, and releases the state directory, when this is dropped.
 pub(crate) struct Journal {
-    work: Option<Sender<Work>>,
+    work: Option<UnboundedSender<Work>>,
     thread: Option<JoinHandle<()>>,
     /// Calls off waiting for space when dropped.
     patience: Option<Sender<()>>,
@@ -67,6 +67,7 @@ pub(crate) struct Journal {
 impl Journal {
     /// `size` is what the journal has already.
     pub(crate) fn start(
+        host: &Arc<dyn Host>,
         source: Source,
         size: JournalStatus,
         events: UnboundedSender<Event>,
@@ -76,14 +77,17 @@ impl Journal {
             bytes: size.bytes.into(),
             ..Kept::default()
         });
-        let keeps = kept.clone();
-        let (work, receiver) = channel();
-        let (patience, called_off) = channel();
-        let space = SpaceWait { events, called_off };
-        let thread = std::thread::Builder::new()
-            .name("lockgate-journal".into())
-            .spawn(move || run(source, &receiver, &space, &keeps))?;
-        Ok(Self { work: Some(work), thread: Some(thread), patience: Some(patience), kept })
+        let (work, waiting) = unbounded_channel();
+        let (patience, called_off) = channel(1);
+        let keeper = Keeper {
+            work: waiting,
+            waiting: VecDeque::new(),
+            space: SpaceWait { events, called_off },
+            kept: kept.clone(),
+            host: host.clone(),
+        };
+        let thread = host.spawn("lockgate-journal", Box::pin(keeper.run(source)))?;
+        Ok(Self { work: Some(work), thread, patience: Some(patience), kept })
     }
 
     pub(crate) fn load(&self, after: u64) {
@@ -123,67 +127,88 @@ impl Drop for Journal {
     }
 }
 
-fn run(mut source: Source, work: &Receiver<Work>, space: &SpaceWait, kept: &Kept) {
-    let alarm = Alarm::set("the thread of the state directory", space.events.clone());
-    let mut waiting = VecDeque::new();
-    while let Some(next) = waiting.pop_front().or_else(|| work.recv().ok()) {
-        waiting.extend(work.try_iter());
-        let done = match &mut source {
-            Source::State(state) => keep(state, next, &mut waiting, space, kept),
-            Source::Script(script) => follow(script, &next),
-        };
-        let failed = done.is_err();
-        let event = done.unwrap_or_else(|failure| Event::Broken { failure });
-        if space.events.send(event).is_err() || failed {
-            break;
-        }
-    }
-    alarm.off();
+/// What works on the state directory.
+struct Keeper {
+    work: UnboundedReceiver<Work>,
+    /// Work that has come and waits.
+    waiting: VecDeque<Work>,
+    space: SpaceWait,
+    kept: Arc<Kept>,
+    host: Arc<dyn Host>,
 }
 
-fn keep(
-    state: &mut State,
-    work: Work,
-    waiting: &mut VecDeque<Work>,
-    space: &SpaceWait,
-    kept: &Kept,
-) -> Result<Event, Failure> {
-    let done = match work {
-        Work::Load { after } => {
-            state.journaled(after, LOAD_STEPS).map(|steps| Event::JournalLoaded { steps })
-        }
-        Work::Append(step) => {
-            let mut steps = vec![step];
-            while steps.len() < APPEND_STEPS
-                && let Some(Work::Append(_)) = waiting.front()
-                && let Some(Work::Append(step)) = waiting.pop_front()
-            {
-                steps.push(step);
+impl Keeper {
+    async fn run(mut self, mut source: Source) {
+        let alarm = Alarm::set("the thread of the state directory", self.space.events.clone());
+        while let Some(work) = self.next().await {
+            let done = match &mut source {
+                Source::State(state) => self.keep(state, work).await,
+                Source::Script(script) => follow(script, &work),
+            };
+            let failed = done.is_err();
+            let event = done.unwrap_or_else(|failure| Event::Broken { failure });
+            if self.space.events.send(event).is_err() || failed {
+                break;
             }
-            let through = steps.last().map_or(0, |step| step.step);
-            space.until_space(is_full, || state.append(&steps)).map(|bytes| {
-                kept.steps.fetch_add(steps.len() as u64, Ordering::Relaxed);
-                kept.bytes.fetch_add(bytes, Ordering::Relaxed);
-                Event::Journaled { through }
-            })
         }
-        Work::Store(checkpoint) => {
-            let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-            let store = || state.store(&checkpoint, now.as_millis() as u64);
-            space.until_space(is_full, store).map(|bytes| {
-                // It covers every step that was journaled before.
-                kept.steps.store(0, Ordering::Relaxed);
-                kept.bytes.store(0, Ordering::Relaxed);
-                kept.checkpoint_bytes.store(bytes, Ordering::Relaxed);
-                Event::Stored
-            })
+        alarm.off();
+    }
+
+    async fn next(&mut self) -> Option<Work> {
+        let next = match self.waiting.pop_front() {
+            Some(work) => work,
+            None => self.work.recv().await?,
+        };
+        while let Ok(work) = self.work.try_recv() {
+            self.waiting.push_back(work);
         }
-        Work::KeepPaused { inputs, ticket } => {
-            let keep = || state.keep_paused(&inputs);
-            space.until_space(is_full, keep).map(|()| Event::PausesKept { ticket })
+        Some(next)
+    }
+
+    async fn keep(&mut self, state: &mut State, work: Work) -> Result<Event, Failure> {
+        let done = match work {
+            Work::Load { after } => {
+                state.journaled(after, LOAD_STEPS).map(|steps| Event::JournalLoaded { steps })
+            }
+            Work::Append(step) => {
+                let steps = self.together(step);
+                let through = steps.last().map_or(0, |step| step.step);
+                self.space.until_space(is_full, || state.append(&steps)).await.map(|bytes| {
+                    self.kept.steps.fetch_add(steps.len() as u64, Ordering::Relaxed);
+                    self.kept.bytes.fetch_add(bytes, Ordering::Relaxed);
+                    Event::Journaled { through }
+                })
+            }
+            Work::Store(checkpoint) => {
+                let now = self.host.wall_clock().duration_since(UNIX_EPOCH).unwrap_or_default();
+                let store = || state.store(&checkpoint, now.as_millis() as u64);
+                self.space.until_space(is_full, store).await.map(|bytes| {
+                    // It covers every step that was journaled before.
+                    self.kept.steps.store(0, Ordering::Relaxed);
+                    self.kept.bytes.store(0, Ordering::Relaxed);
+                    self.kept.checkpoint_bytes.store(bytes, Ordering::Relaxed);
+                    Event::Stored
+                })
+            }
+            Work::KeepPaused { inputs, ticket } => {
+                let keep = || state.keep_paused(&inputs);
+                self.space.until_space(is_full, keep).await.map(|()| Event::PausesKept { ticket })
+            }
+        };
+        done.map_err(Failure::State)
+    }
+
+    /// This step and those that wait behind it.
+    fn together(&mut self, first: JournaledStep) -> Vec<JournaledStep> {
+        let mut steps = vec![first];
+        while steps.len() < APPEND_STEPS
+            && let Some(Work::Append(_)) = self.waiting.front()
+            && let Some(Work::Append(step)) = self.waiting.pop_front()
+        {
+            steps.push(step);
         }
-    };
-    done.map_err(Failure::State)
+        steps
+    }
 }
 
 fn follow(script: &mut Script, work: &Work) -> Result<Event, Failure> {

@@ -10,6 +10,7 @@ mod driver;
 mod error;
 mod handle;
 mod histogram;
+mod host;
 mod journal;
 mod lock;
 mod pipeline;
@@ -28,6 +29,7 @@ pub use driver::Controller;
 pub use error::Error;
 pub use handle::{Handle, SteerError};
 pub use histogram::Histogram;
+pub use host::{Host, HostFault, Task, Threads};
 pub use pipeline::{Delivery, Input, NamedOutput, Pipeline, Settings};
 pub use recorder::Recorder;
 pub use script::Script;
@@ -36,7 +38,7 @@ pub use sequence::{
     Notice, Outcome, PauseReason, Sequence, SequenceFault, SequenceInput, SequenceSettings, Ticket,
 };
 pub use state::{
-    ChangeClass, Inspection, NamedPart, NamedStep, Owner, Setting, State, StateError,
+    ChangeClass, Inspection, NamedPart, NamedStep, Owner, Setting, State, StateError, StateFault,
     StoredCheckpoint,
 };
 pub use status::{

@@ -1,9 +1,11 @@
 //! What a controller runs: endpoints, circuit and settings, checked and composed by the caller.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use lockgate_core::{Circuit, FaultTolerance, InputEndpoint, Output, PassThrough};
 
+use crate::host::{Host, Threads};
 use crate::recorder::Recorder;
 use crate::state::Setting;
 use crate::tuning::{InputTuning, Tuning};
@@ -22,6 +24,8 @@ pub struct Pipeline {
     pub recorder: Option<Box<dyn Recorder>>,
     /// How it is run.
     pub settings: Settings,
+    /// Where state directory, circuit and outputs have their work done: on [`Threads`], as a rule.
+    pub host: Arc<dyn Host>,
 }
 
 impl Pipeline {
@@ -30,7 +34,7 @@ impl Pipeline {
         let circuit = Box::new(PassThrough);
         let name = name.into();
         let (inputs, outputs) = (Vec::new(), Vec::new());
-        Self { name, inputs, circuit, outputs, recorder: None, settings }
+        Self { name, inputs, circuit, outputs, recorder: None, settings, host: Arc::new(Threads) }
     }
 
     /// Adds an input.

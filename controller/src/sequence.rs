@@ -354,7 +354,9 @@ impl Sequence {
             }
             Event::InputClosed { input } => {
                 let closed = self.inputs[input].protocol.closed();
-                self.believe(now, closed);
+                if self.believe(now, closed) {
+                    self.closed(input);
+                }
             }
             Event::JournalLoaded { steps: loaded } => {
                 let half = self.has(SequenceFault::JournalHalfLoaded);

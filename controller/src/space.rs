@@ -1,16 +1,16 @@
 //! Trying again while a disk is full.
 
-use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
-use tokio::sync::mpsc::UnboundedSender;
+use tokio::sync::mpsc::{Receiver, UnboundedSender};
+use tokio::time::timeout;
 
 use crate::sequence::Event;
 
 /// How long to wait for space before trying again.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// Lets one thread wait for space on a disk and be called off while it waits.
+/// Lets one task wait for space on a disk and be called off while it waits.
 pub(crate) struct SpaceWait {
     pub(crate) events: UnboundedSender<Event>,
     /// Disconnected when the run is over.
@@ -20,8 +20,8 @@ pub(crate) struct SpaceWait {
 impl SpaceWait {
     /// Calls `attempt` until it gives something else than a full disk, or the run is called off. Says
     /// when it starts and stops waiting.
-    pub(crate) fn until_space<T, E: ToString>(
-        &self,
+    pub(crate) async fn until_space<T, E: ToString>(
+        &mut self,
         is_full: impl Fn(&E) -> bool,
         mut attempt: impl FnMut() -> Result<T, E>,
     ) -> Result<T, E> {
@@ -33,9 +33,9 @@ impl SpaceWait {
                         waited = true;
                         let _ = self.events.send(Event::Blocked { reason: error.to_string() });
                     }
-                    match self.called_off.recv_timeout(PATIENCE) {
-                        Err(RecvTimeoutError::Timeout) => {}
-                        Ok(()) | Err(RecvTimeoutError::Disconnected) => return Err(error),
+                    // Nothing comes; only the end of the run is told.
+                    if timeout(PATIENCE, self.called_off.recv()).await.is_ok() {
+                        return Err(error);
                     }
                 }
                 settled => {

@@ -5,6 +5,7 @@
 //! Not here: when to write ([`Sequence`](crate::Sequence)) and on which thread (`journal.rs`).
 
 mod error;
+mod fault;
 mod paused;
 mod reader;
 mod rows;
@@ -13,6 +14,7 @@ mod settings;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use lockgate_core::{PartDigest, Position};
 use rusqlite::{Connection, OpenFlags, Transaction, params};
@@ -22,12 +24,16 @@ use crate::lock::{LockError, StateLock};
 use crate::sequence::{Checkpoint, JournalPart, JournaledStep};
 use crate::status::JournalStatus;
 pub use error::StateError;
+pub use fault::StateFault;
 use reader::Reader;
 use rows::{encode_msgpack, journal_seal, seal};
 use settings::Comparison;
 pub use settings::{ChangeClass, Setting};
 
 const DATABASE: &str = "state.db";
+
+/// How long emptying the write-ahead log waits for others that read.
+const PATIENCE_WITH_READERS: Duration = Duration::from_millis(100);
 
 /// The last checkpoint, by names.
 #[derive(Clone, Debug, PartialEq)]
@@ -90,6 +96,7 @@ pub struct State {
     inode: u64,
     /// The owner's settings and those of the last run.
     settings: Box<Comparison>,
+    fault: Option<StateFault>,
     _lock: StateLock,
 }
 
@@ -136,8 +143,10 @@ impl State {
             keeps_journal: owner.keeps_journal,
             inode: schema::inode(path)?,
             settings: Box::default(),
+            fault: None,
             _lock: lock,
         };
+        state.check_whole()?;
         state.settings = Box::new(state.compare(owner, accept_changes)?);
         if let Some(input) =
             state.journaled_inputs()?.into_iter().find(|name| !owner.inputs.contains(name))
@@ -205,6 +214,12 @@ impl State {
     /// If a row is damaged, or belongs to an input that is gone.
     pub fn journaled(&self, after: u64, limit: u32) -> Result<Vec<JournaledStep>, StateError> {
         let steps = self.reader().journal(after, limit)?;
+        let numbers = steps.iter().map(|step| step.step);
+        if let Some((expected, _)) = (after + 1..).zip(numbers).find(|(a, b)| a != b) {
+            return Err(self
+                .reader()
+                .damaged(format!("step {expected} is missing from the journal")));
+        }
         let numbered = |part: NamedPart| {
             let NamedPart { input: name, seek, replay, digest } = part;
             let input = self.inputs.iter().position(|input| *input == name);
@@ -242,6 +257,9 @@ impl State {
     /// # Errors
     /// [`StateError::Full`] if the same call may come again.
     pub fn append(&mut self, steps: &[JournaledStep]) -> Result<u64, StateError> {
+        if self.has(StateFault::AnsweredEarly) && steps.len() > 1 {
+            return Ok(0);
+        }
         let inputs = &self.inputs;
         let mut bytes = 0;
         in_transaction(&self.path, &mut self.database, "writing the journal", |transaction| {
@@ -277,15 +295,21 @@ impl State {
         let mut bytes = checkpoint.circuit.len() as u64;
         schema::check_place(&self.path, self.inode)?;
         let (inputs, outputs) = (&self.inputs, &self.outputs);
-        let last_journaled = if self.keeps_journal { checkpoint.step } else { i64::MAX as u64 };
+        let mut last_journaled = if self.keeps_journal { checkpoint.step } else { i64::MAX as u64 };
+        if self.has(StateFault::TrimmedTooFar) {
+            last_journaled = last_journaled.saturating_add(1);
+        }
+        if self.has(StateFault::TrimmedApart) {
+            let sql = "DELETE FROM journal WHERE step <= ?1";
+            let _ = self.database.execute(sql, [last_journaled.cast_signed()]);
+        }
         let settings = &self.settings.to_store;
         in_transaction(&self.path, &mut self.database, "storing a checkpoint", |transaction| {
             let step = checkpoint.step;
             let sql = "DELETE FROM journal WHERE step <= ?1";
             transaction.execute(sql, [last_journaled.cast_signed()])?;
             for (key, settings) in settings {
-                let sql = "INSERT OR REPLACE INTO meta (key, value) VALUES (?1, ?2)";
-                transaction.execute(sql, [*key, settings.as_str()])?;
+                schema::write_fact(transaction, key, settings)?;
             }
             transaction.execute("DELETE FROM checkpoint", [])?;
             transaction.execute("DELETE FROM position", [])?;
@@ -317,21 +341,51 @@ impl State {
             }
             Ok(())
         })?;
+        self.empty_log()?;
         self.settings.is_urgent = false;
-        if !std::mem::take(&mut self.settings.to_store).is_empty() {
-            // The first checkpoint must not depend on the write-ahead log being there.
-            let sql = "PRAGMA wal_checkpoint(TRUNCATE)";
-            let moved = self.database.query_row(sql, [], |_| Ok(()));
-            moved.map_err(|error| {
-                schema::classify(&self.path, "moving the first checkpoint into the database", error)
-            })?;
-        }
+        self.settings.to_store.clear();
         Ok(bytes)
     }
 
     /// What is damaged where a position is missing that every checkpoint has.
     pub fn lacks_position(&self, endpoint: &str) -> StateError {
         self.reader().damaged(format!("the position of {endpoint} is missing"))
+    }
+
+    /// Moves what the write-ahead log has into the database: a log that is damaged counts as one that ends there, and
+    /// what was promised must not depend on it. Whoever reads the database just then keeps that from happening, this
+    /// time, and is not waited for.
+    fn empty_log(&self) -> Result<(), StateError> {
+        let move_it = || {
+            self.database.busy_timeout(PATIENCE_WITH_READERS)?;
+            self.database.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
+            self.database.busy_timeout(schema::PATIENCE)
+        };
+        let what = "moving a checkpoint into the database";
+        move_it().map_err(|error| schema::classify(&self.path, what, error))
+    }
+
+    /// Checks that nothing is missing that must be there.
+    fn check_whole(&self) -> Result<(), StateError> {
+        let checkpoint = self.checkpoint()?;
+        let query = |sql| {
+            let found = self.database.query_row(sql, [], |row| row.get::<_, Option<i64>>(0));
+            found.map_err(|error| schema::classify(&self.path, "checking the database", error))
+        };
+        let first = query("SELECT min(step) FROM journal")?.map(i64::cast_unsigned);
+        match checkpoint {
+            // Settings come with the first checkpoint.
+            None if self.has_settings()? => {
+                Err(self.reader().damaged("the checkpoint is missing".into()))
+            }
+            Some(checkpoint) if first.is_some_and(|first| first <= checkpoint.step) => {
+                let step = checkpoint.step;
+                let what =
+                    format!("the journal has steps that the checkpoint at step {step} covers");
+                Err(self.reader().damaged(what))
+            }
+            _ => Ok(()),
+        }
     }
 
     fn journaled_inputs(&self) -> Result<Vec<String>, StateError> {

@@ -3,16 +3,16 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 
 use lockgate_core::{
-    Batch, Circuit, EndpointError, InputPosition, Part, PartDigest, Step, StepOutput, count,
+    Batch, Circuit, EndpointError, InputPosition, Output, Part, PartDigest, Step, StepOutput, count,
 };
-use serde_json::Value as JsonValue;
-use tokio::sync::mpsc::UnboundedSender;
+use tokio::sync::mpsc::{Sender, UnboundedReceiver, UnboundedSender, channel, unbounded_channel};
+use tracing::Instrument;
 
 use crate::alarm::Alarm;
+use crate::host::Host;
 use crate::pipeline::NamedOutput;
 use crate::recorder::Recorder;
 use crate::sequence::{Event, Failure};
@@ -36,7 +36,7 @@ pub(crate) struct Written {
 
 /// The thread; it ends when this is dropped.
 pub(crate) struct Worker {
-    work: Option<Sender<Work>>,
+    work: Option<UnboundedSender<Work>>,
     thread: Option<JoinHandle<()>>,
     /// Calls off waiting for space when dropped.
     patience: Option<Sender<()>>,
@@ -45,6 +45,7 @@ pub(crate) struct Worker {
 
 impl Worker {
     pub(crate) fn start(
+        host: &dyn Host,
         circuit: Box<dyn Circuit>,
         outputs: Vec<NamedOutput>,
         recorder: Option<Box<dyn Recorder>>,
@@ -52,8 +53,8 @@ impl Worker {
         taps: Arc<Taps>,
         events: UnboundedSender<Event>,
     ) -> Result<Self, std::io::Error> {
-        let (work, receiver) = channel();
-        let (patience, called_off) = channel();
+        let (work, waiting) = unbounded_channel();
+        let (patience, called_off) = channel(1);
         let written: Vec<_> = outputs.iter().map(|_| Arc::default()).collect();
         let station = Station {
             names: outputs.iter().map(|output| output.name.clone()).collect(),
@@ -67,10 +68,8 @@ impl Worker {
             taps,
             space: SpaceWait { events, called_off },
         };
-        let thread = std::thread::Builder::new()
-            .name("lockgate-worker".into())
-            .spawn(move || station.run(&receiver))?;
-        Ok(Self { work: Some(work), thread: Some(thread), patience: Some(patience), written })
+        let thread = host.spawn("lockgate-worker", Box::pin(station.run(waiting)))?;
+        Ok(Self { work: Some(work), thread, patience: Some(patience), written })
     }
 
     /// What each output has taken, in their order.
@@ -141,25 +140,27 @@ struct Station {
 }
 
 impl Station {
-    fn run(mut self, work: &Receiver<Work>) {
+    async fn run(mut self, mut waiting: UnboundedReceiver<Work>) {
         let alarm = Alarm::set("the circuit or an output", self.space.events.clone());
-        for work in work {
+        while let Some(work) = waiting.recv().await {
             let done = match work {
                 Work::Step(step) => {
                     let _step = tracing::debug_span!("step", number = step.number).entered();
                     self.step(step)
                 }
                 Work::Write { step } => {
-                    let _step = tracing::debug_span!("step", number = step).entered();
-                    self.write(step)
+                    let span = tracing::debug_span!("step", number = step);
+                    self.write(step).instrument(span).await
                 }
                 Work::Finish => {
-                    self.each_output(|output| output.output.finish()).map(|()| Event::Finished)
+                    let finished = self.each_output(|output| output.finish()).await;
+                    finished.map(|_| Event::Finished)
                 }
-                Work::Prepare => self.prepare(),
-                Work::Complete => self
-                    .each_output(|output| output.output.checkpointed())
-                    .map(|()| Event::Completed),
+                Work::Prepare => self.prepare().await,
+                Work::Complete => {
+                    let completed = self.each_output(|output| output.checkpointed()).await;
+                    completed.map(|_| Event::Completed)
+                }
             };
             let failed = done.is_err();
             let event = done.unwrap_or_else(|failure| Event::Broken { failure });
@@ -195,7 +196,7 @@ impl Station {
         Ok(Event::Stepped { step: number })
     }
 
-    fn write(&mut self, step: u64) -> Result<Event, Failure> {
+    async fn write(&mut self, step: u64) -> Result<Event, Failure> {
         let next = self.stepped.pop_front();
         let Some(Stepped { positions, batches, recorded, .. }) =
             next.filter(|next| next.step == step)
@@ -207,52 +208,42 @@ impl Station {
         if let (Some(recorder), Some((step, digests))) = (&mut self.recorder, recorded) {
             recorder.record(&step, &digests).map_err(recording_failed)?;
         }
-        let (written, taps) = (self.written.clone(), self.taps.clone());
-        let mut given = batches.iter().zip(&written).enumerate();
-        self.each_output_once(|space, output| {
-            let Some((place, (batches, written))) = given.next() else { return Ok(()) };
+        let outputs = self.outputs.iter_mut().zip(&self.written).zip(&batches);
+        for (place, ((output, written), batches)) in outputs.enumerate() {
             output.output.positions(step, &positions);
-            space.until_space(is_full, || output.output.write(step, batches))?;
+            let write = || output.output.write(step, batches);
+            let done = self.space.until_space(is_full, write).await;
+            done.map_err(|error| Failure::Output { output: output.name.clone(), error })?;
             let bytes = batches.iter().map(Batch::bytes).sum();
             written.records.fetch_add(count(batches), Ordering::Relaxed);
             written.bytes.fetch_add(bytes, Ordering::Relaxed);
-            taps.output(place, step, batches);
-            Ok(())
-        })?;
+            self.taps.output(place, step, batches);
+        }
         Ok(Event::Written { step })
     }
 
-    fn prepare(&mut self) -> Result<Event, Failure> {
+    async fn prepare(&mut self) -> Result<Event, Failure> {
         if let Some(recorder) = &mut self.recorder {
             recorder.flush().map_err(recording_failed)?;
         }
         let circuit = self.circuit.checkpoint();
         let step = self.last_step;
         let circuit = circuit.map_err(|error| Failure::Circuit { step, error })?;
-        let mut positions: Vec<JsonValue> = Vec::with_capacity(self.outputs.len());
-        self.each_output(|output| {
-            output.output.prepare().map(|position| positions.push(position))
-        })?;
+        let positions = self.each_output(|output| output.prepare()).await?;
         Ok(Event::Prepared { circuit, positions })
     }
 
-    /// Does `work` with every output in turn, again where a disk is full.
-    fn each_output(
+    /// Does `work` with every output in turn, again where a disk is full; gives what each of them gave.
+    async fn each_output<T>(
         &mut self,
-        mut work: impl FnMut(&mut NamedOutput) -> Result<(), EndpointError>,
-    ) -> Result<(), Failure> {
-        self.each_output_once(|space, output| space.until_space(is_full, || work(output)))
-    }
-
-    fn each_output_once(
-        &mut self,
-        mut work: impl FnMut(&SpaceWait, &mut NamedOutput) -> Result<(), EndpointError>,
-    ) -> Result<(), Failure> {
-        for output in &mut self.outputs {
-            work(&self.space, output)
-                .map_err(|error| Failure::Output { output: output.name.clone(), error })?;
+        mut work: impl FnMut(&mut dyn Output) -> Result<T, EndpointError>,
+    ) -> Result<Vec<T>, Failure> {
+        let mut given = Vec::with_capacity(self.outputs.len());
+        for NamedOutput { name, output } in &mut self.outputs {
+            let done = self.space.until_space(is_full, || work(output.as_mut())).await;
+            given.push(done.map_err(|error| Failure::Output { output: name.clone(), error })?);
         }
-        Ok(())
+        Ok(given)
     }
 }
 

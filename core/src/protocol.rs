@@ -394,8 +394,14 @@ impl ReaderProtocol {
     ///
     /// # Errors
     /// If it had no reason to be.
-    pub fn closed(&self) -> Result<(), ProtocolError> {
-        let drained = self.has_nothing_left() && !self.unanswered();
+    pub fn closed(&mut self) -> Result<(), ProtocolError> {
+        let drained = self.has_nothing_left();
+        if drained
+            && let ReaderState::Running { queued } | ReaderState::Paused { queued } =
+                &mut self.state
+        {
+            *queued = false;
+        }
         if drained || self.failed || self.state == ReaderState::Gone {
             return Ok(());
         }

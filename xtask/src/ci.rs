@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 
-use crate::{cargo, doc, examples, fmt, lint, model, rules, test};
+use crate::{cargo, doc, examples, fmt, lint, model, rules, sim, test};
 
 /// One check: a verb, and the part of the Rust toolchain that it can be skipped without.
 struct Stage {
@@ -24,7 +24,7 @@ struct Optional {
 }
 
 /// The cheap ones come first.
-const STAGES: [Stage; 7] = [
+const STAGES: [Stage; 8] = [
     Stage {
         name: "fmt --check",
         optional: Some(Optional { subcommand: "fmt", component: "rustfmt" }),
@@ -42,6 +42,7 @@ const STAGES: [Stage; 7] = [
         run: || test::run(&test::Arguments::default(), test::WhenMissing::Fail),
     },
     Stage { name: "model --small", optional: None, run: || model::run(&model::Arguments::small()) },
+    Stage { name: "sim", optional: None, run: || sim::run(&sim::Arguments::small()) },
     Stage { name: "examples", optional: None, run: examples::run },
     Stage { name: "doc", optional: None, run: || doc::run(&doc::Arguments::default()) },
 ];

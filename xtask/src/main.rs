@@ -15,6 +15,7 @@ mod lint;
 mod model;
 mod prove;
 mod rules;
+mod sim;
 mod test;
 
 use std::process::ExitCode;
@@ -31,7 +32,8 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Verb {
-    /// Run every check in turn and stop at the first that fails: fmt, rules, lint, test, model, examples, doc.
+    /// Run every check in turn and stop at the first that fails: fmt, rules, lint, test, model, sim, examples,
+    /// doc.
     ///
     /// Where rustfmt or clippy is not installed, that stage is skipped with a warning. Anything else that
     /// cannot run is a failure.
@@ -50,6 +52,8 @@ enum Verb {
     Rules,
     /// Explore every reachable state of the shipped state machines; minutes, or seconds with `--small`.
     Model(model::Arguments),
+    /// Simulate the shipped controller with everything that can go wrong, one seed after the other.
+    Sim(sim::Arguments),
     /// Build every example.
     Examples,
     /// Start, kill and stop a real Kafka on loopback: LOCKGATE_KAFKA's, or in Docker, or with Java and Maven.
@@ -70,6 +74,7 @@ fn main() -> ExitCode {
         Verb::Lint => lint::run(),
         Verb::Rules => rules::run(),
         Verb::Model(arguments) => model::run(&arguments),
+        Verb::Sim(arguments) => sim::run(&arguments),
         Verb::Examples => examples::run(),
         Verb::Kafka(arguments) => kafka::run(&arguments),
         Verb::Prove(arguments) => prove::run(&arguments),

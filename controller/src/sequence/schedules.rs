@@ -11,6 +11,7 @@ use serde_json::json;
 
 use super::tests::{Disk, LIMITS, Rig, SECOND, failure, letters, settings, settings_of, within};
 use super::*;
+use crate::tuning::Reload;
 
 /// The machine alone: the test is its readers, and as far as it likes everything else.
 pub(super) struct Bare {
@@ -715,4 +716,30 @@ fn changes_of_a_position_add_up_to_the_checkpoint() {
     assert_eq!(journaled, [r#"{"a":2,"b":1}"#, r#"change {"b":2}"#, r#"change {"c":2}"#]);
     bare.on(Event::CheckpointRequested);
     assert_eq!(bare.settle().0.pop().unwrap().seeks, [Some(json!({"a": 2, "b": 2, "c": 2}))]);
+}
+
+/// A reload that met the end of an empty input once failed the run: the reader had closed before it was asked to say
+/// that it holds nothing.
+#[test]
+fn a_reader_that_has_ended_may_close_instead_of_answering() {
+    for level in [FaultTolerance::AtLeastOnce, FaultTolerance::ExactlyOnce] {
+        let mut machine = Bare::new(level, 2);
+        let tight = InputTuning {
+            limits: QueueLimits { max_queued_records: 1, max_queued_bytes: 1 },
+            ..InputTuning::default()
+        };
+        let reload = Reload { tuning: Tuning::default(), inputs: vec![tight; 2] };
+        machine.on(Event::ReloadRequested { reload, ticket: Ticket(1) });
+        assert_eq!(machine.asked(), [0, 1]);
+        machine.on(Event::EndOfInput { input: 0 });
+        machine.on(Event::InputClosed { input: 0 });
+        machine.on(Event::EndOfInput { input: 1 });
+        machine.on(Event::InputClosed { input: 1 });
+        let actions = machine.actions();
+        let is_reloaded =
+            |action: &Action| matches!(action, Action::Answer { answer: Answer::Reloaded, .. });
+        assert!(actions.iter().any(is_reloaded), "{actions:?}");
+        assert!(actions.iter().any(|action| matches!(action, Action::Finish)), "{actions:?}");
+        assert_eq!(machine.sequence.last_step(), 0, "nobody had a part in a step");
+    }
 }

@@ -190,6 +190,11 @@ impl Sequence {
         let Some(forming) = self.forming.take_if(|forming| forming.missing.is_empty()) else {
             return false;
         };
+        if forming.parts.is_empty() {
+            // All that were asked had ended, and closed instead of saying so once more: there is no step.
+            self.drain_when_clear();
+            return true;
+        }
         let number = self.last_step + 1;
         // What is left was buffered at the latest now.
         self.held_since = (!self.holding.is_empty()).then(|| self.held_since.unwrap_or(now));
@@ -227,10 +232,22 @@ impl Sequence {
         self.last_step = number;
         self.flight.push(number, bytes, proof);
         self.act(Action::Step(Step { number, parts }));
+        self.drain_when_clear();
+        true
+    }
+
+    /// A wanted checkpoint goes on when nobody stands at a barrier.
+    fn drain_when_clear(&mut self) {
         if self.checkpoint == CheckpointStage::ClearingBarriers && self.barriers.is_empty() {
             self.checkpoint.advance(CheckpointStage::Draining);
         }
-        true
+    }
+
+    /// A reader with nothing left has closed instead of answering: it has no part in the step.
+    pub(super) fn closed(&mut self, input: usize) {
+        if let Some(forming) = &mut self.forming {
+            forming.missing.remove(&input);
+        }
     }
 
     /// The reader stands at `seek` after its part, or at a barrier.

@@ -26,9 +26,8 @@ impl State {
     pub fn keep_paused(&mut self, inputs: &[usize]) -> Result<(), StateError> {
         let names: BTreeSet<&String> = inputs.iter().map(|input| &self.inputs[*input]).collect();
         let text = serde_json::json!(names).to_string();
-        let sql = "INSERT OR REPLACE INTO meta (key, value) VALUES (?1, ?2)";
-        let kept = self.database.execute(sql, [PAUSED, &text]);
+        let kept = schema::write_fact(&self.database, PAUSED, &text);
         let what = "storing which inputs are paused";
-        kept.map(|_| ()).map_err(|error| schema::classify(&self.path, what, error))
+        kept.map_err(|error| schema::classify(&self.path, what, error))
     }
 }

@@ -4,16 +4,21 @@ use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::time::Duration;
 
-use rusqlite::{Connection, ErrorCode, OpenFlags};
+use rusqlite::{Connection, ErrorCode, OpenFlags, params};
 
+use super::rows::seal;
 use super::{DATABASE, StateError};
 
+/// How long a call waits for another process that works on the database.
+pub(super) const PATIENCE: Duration = Duration::from_secs(5);
+
 /// The version of the layout.
-pub(super) const FORMAT: &str = "2";
+pub(super) const FORMAT: &str = "3";
 
 const TABLES: &str = "
-    CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
+    CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL, seal INTEGER NOT NULL) STRICT;
     CREATE TABLE checkpoint (
         step INTEGER NOT NULL, stored_at_ms INTEGER NOT NULL, circuit BLOB NOT NULL,
         seal INTEGER NOT NULL
@@ -65,8 +70,8 @@ pub(super) fn ensure(path: &Path, pipeline: &str, has_lived: bool) -> Result<(),
     let create = || {
         let connection = Connection::open(&new)?;
         connection.execute_batch(TABLES)?;
-        let sql = "INSERT INTO meta (key, value) VALUES ('format', ?1), ('pipeline', ?2)";
-        connection.execute(sql, [FORMAT, pipeline])?;
+        write_fact(&connection, "format", FORMAT)?;
+        write_fact(&connection, "pipeline", pipeline)?;
         connection.close().map_err(|(_, error)| error)
     };
     create().map_err(|error| classify(path, "creating the database", error))?;
@@ -110,7 +115,7 @@ pub(super) fn connect(path: &Path, flags: OpenFlags) -> Result<Connection, State
     let open = || {
         let connection =
             Connection::open_with_flags(&file, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
-        connection.busy_timeout(std::time::Duration::from_secs(5))?;
+        connection.busy_timeout(PATIENCE)?;
         if flags.contains(OpenFlags::SQLITE_OPEN_READ_WRITE) {
             connection.pragma_update(None, "journal_mode", "WAL")?;
         }
@@ -132,10 +137,34 @@ pub(super) fn check(path: &Path, database: &Connection) -> Result<(), StateError
     let found: String = database
         .query_row("SELECT value FROM meta WHERE key = 'format'", [], |row| row.get(0))
         .map_err(|error| damaged(format!("{DATABASE} is not a lockgate state: {error}")))?;
-    match found == FORMAT {
-        true => Ok(()),
-        false => Err(StateError::Format { path: path.into(), found }),
+    if found != FORMAT {
+        return Err(StateError::Format { path: path.into(), found });
     }
+    // All of them: one that is not found under its name any more must not be taken for one that never was.
+    match broken_fact(database).map_err(|error| classify(path, "checking the database", error))? {
+        Some(key) => Err(damaged(format!("{DATABASE} is damaged: the fact {key:?}"))),
+        None => Ok(()),
+    }
+}
+
+/// Stores a fact about the directory.
+pub(super) fn write_fact(database: &Connection, key: &str, value: &str) -> rusqlite::Result<()> {
+    let sql = "INSERT OR REPLACE INTO meta (key, value, seal) VALUES (?1, ?2, ?3)";
+    let seal = seal(&[key.as_bytes(), value.as_bytes()]);
+    database.prepare_cached(sql)?.execute(params![key, value, seal]).map(|_| ())
+}
+
+/// The first fact whose seal is broken.
+fn broken_fact(database: &Connection) -> rusqlite::Result<Option<String>> {
+    let mut statement = database.prepare("SELECT key, value, seal FROM meta")?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        let (key, value): (String, String) = (row.get(0)?, row.get(1)?);
+        if seal(&[key.as_bytes(), value.as_bytes()]) != row.get::<_, i64>(2)? {
+            return Ok(Some(key));
+        }
+    }
+    Ok(None)
 }
 
 pub(super) fn classify(path: &Path, what: &'static str, error: rusqlite::Error) -> StateError {

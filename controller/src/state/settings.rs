@@ -28,8 +28,7 @@ impl ChangeClass {
     const ALL: [Self; 4] =
         [Self::Live, Self::KeepsPosition, Self::KeepsPositionAfterStop, Self::ResetsPosition];
 
-    /// Under which key of the table `meta` such settings are stored. Directories from before there were classes have
-    /// the last one only.
+    /// Under which key of the table `meta` such settings are stored.
     fn key(self) -> &'static str {
         match self {
             Self::Live => "settings.live",
@@ -75,6 +74,14 @@ pub(super) struct Comparison {
 type ByClass = BTreeMap<ChangeClass, BTreeMap<String, String>>;
 
 impl State {
+    /// Whether the settings of an earlier run are stored.
+    ///
+    /// # Errors
+    /// If they cannot be read.
+    pub(super) fn has_settings(&self) -> Result<bool, StateError> {
+        stored(&self.reader()).map(|stored| !stored.is_empty())
+    }
+
     /// Compares the owner's settings with the stored ones.
     ///
     /// # Errors
@@ -157,7 +164,7 @@ fn to_store(now: &ByClass) -> Vec<(&'static str, String)> {
 }
 
 /// Each setting that is not as it was, with its class and in words. What it is now decides about the class, and what
-/// was stored where it is gone. A setting of a class that was not stored at all is no change.
+/// was stored where it is gone.
 fn changes(stored: &ByClass, now: &ByClass) -> Vec<(ChangeClass, String)> {
     let flat = |classes: &ByClass| -> BTreeMap<String, (String, ChangeClass)> {
         let settings = classes.iter().flat_map(|(class, settings)| {
@@ -174,9 +181,7 @@ fn changes(stored: &ByClass, now: &ByClass) -> Vec<(ChangeClass, String)> {
         (Some((old, class)), None) => {
             Some((*class, format!("{path}: was {old}, is not there any more")))
         }
-        (None, Some((new, class))) if stored.contains_key(class) => {
-            Some((*class, format!("{path}: was not there, is {new}")))
-        }
+        (None, Some((new, class))) => Some((*class, format!("{path}: was not there, is {new}"))),
         _ => None,
     };
     paths.into_iter().filter_map(change).collect()

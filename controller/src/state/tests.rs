@@ -80,7 +80,7 @@ fn what_is_stored_comes_back_after_a_restart() {
     assert_eq!(state.journaled(0, 10).unwrap(), steps);
     assert_eq!(state.journaled(1, 1).unwrap(), steps[1..2]);
     state.store(&checkpoint(2), 6).unwrap();
-    assert_eq!(state.journaled(0, 10).unwrap(), steps[2..]);
+    assert_eq!(state.journaled(2, 10).unwrap(), steps[2..]);
     let stored = state.checkpoint().unwrap().unwrap();
     assert_eq!((stored.step, stored.stored_at_ms, stored.circuit), (2, 6, vec![1, 2, 3]));
     let inputs = [("orders", Some(json!({"offset": 2}))), ("returns", None)];
@@ -142,8 +142,7 @@ fn a_changed_byte_in_a_row_is_noticed() {
             file.write_all(b"8").unwrap();
         }
         drop(file);
-        let state = open(dir.path());
-        let read = state.checkpoint().and_then(|_| state.journaled(0, 9));
+        let read = open_as(dir.path(), "in/*.log", false).and_then(|state| state.journaled(3, 9));
         read.unwrap_err().to_string().replace(&dir.path().display().to_string(), "DIR")
     };
     insta::assert_snapshot!(damage(br#"{"offset":7777"#), @"state directory DIR: the journal of step 4, input orders is damaged; nothing was changed: restore the directory from a copy, or remove it to start from the beginning");
@@ -256,43 +255,6 @@ fn what_a_replay_depends_on_changes_after_an_orderly_stop_only() {
     assert!(open("skip", false).unwrap().noticed_changes().is_empty());
 }
 
-/// What directories hold from before settings had classes: all that was compared then, under one key.
-#[test]
-fn settings_from_before_there_were_classes_are_no_reason_to_stop() {
-    let dir = TempDir::new().unwrap();
-    let paths = setting("paths", "in/*.log", ChangeClass::ResetsPosition);
-    let follow = |value: &str| setting("follow", value, ChangeClass::KeepsPosition);
-    let format = |value: &str| setting("format", value, ChangeClass::KeepsPositionAfterStop);
-    let interval = setting("checkpoint_interval", "10s", ChangeClass::Live);
-    let was_resetting =
-        |setting: Setting| Setting { class: ChangeClass::ResetsPosition, ..setting };
-    let before = [paths.clone(), was_resetting(follow("false")), was_resetting(format("lines"))];
-    let mut state = open_set(dir.path(), &before, false).unwrap();
-    state.store(&checkpoint(0), 5).unwrap();
-    state.append(&[step(1, vec![part(1, 3)])]).unwrap();
-    let sql = "DELETE FROM meta WHERE key LIKE 'settings.%'";
-    assert_eq!(state.database.execute(sql, []).unwrap(), 3);
-    drop(state);
-
-    let now = |following: &str, written: &str| {
-        [paths.clone(), follow(following), format(written), interval.clone()]
-    };
-    let state = open_set(dir.path(), &now("false", "lines"), false).unwrap();
-    assert!(state.noticed_changes().is_empty() && state.accepted_changes().is_empty());
-    assert!(!state.is_unsettled().unwrap());
-    drop(state);
-    let refused = open_set(dir.path(), &now("false", "json"), false).unwrap_err().to_string();
-    assert!(refused.contains("format: was lines, is json"), "{refused}");
-    let mut state = open_set(dir.path(), &now("true", "lines"), false).unwrap();
-    assert_eq!(state.noticed_changes(), ["follow: was false, is true"]);
-    state.store(&checkpoint(0), 6).unwrap();
-    drop(state);
-    // From then on all of them are known.
-    let state = open_set(dir.path(), &now("true", "lines")[..3], false).unwrap();
-    let noticed = ["checkpoint_interval: was 10s, is not there any more"];
-    assert_eq!(state.noticed_changes(), noticed);
-}
-
 #[test]
 fn journaled_steps_of_a_removed_input_are_refused() {
     let dir = TempDir::new().unwrap();
@@ -379,4 +341,66 @@ fn a_removed_database_is_noticed_at_the_next_start_and_while_running() {
     let _ = fs::remove_file(dir.path().join("state.db-wal"));
     let _ = fs::remove_file(dir.path().join("state.db-shm"));
     assert!(refusal(dir.path()).contains("is missing, but a pipeline has run on"));
+}
+
+/// A log that is damaged in its middle ends there for SQLite: a checkpoint that was only there was gone, and with it
+/// the records that had been acknowledged to their source.
+#[test]
+fn no_checkpoint_depends_on_the_write_ahead_log() {
+    let dir = TempDir::new().unwrap();
+    let mut state = open(dir.path());
+    state.store(&checkpoint(0), 5).unwrap();
+    state.append(&[step(1, vec![part(1, 3)])]).unwrap();
+    state.store(&checkpoint(1), 6).unwrap();
+    assert_eq!(fs::metadata(dir.path().join("state.db-wal")).unwrap().len(), 0);
+    let copy = TempDir::new().unwrap();
+    fs::copy(dir.path().join(DATABASE), copy.path().join(DATABASE)).unwrap();
+    assert_eq!(open(copy.path()).checkpoint().unwrap().unwrap().step, 1);
+}
+
+/// A letter that had changed in a stored fact looked like a changed pipeline, or like no fact at all: an input that
+/// people had paused was read.
+#[test]
+fn a_damaged_fact_is_named() {
+    let dir = TempDir::new().unwrap();
+    for (change, fact) in [
+        ("UPDATE meta SET key = 'pauseD' WHERE key = 'paused'", "pauseD"),
+        ("UPDATE meta SET value = '[]' WHERE key = 'paused'", "paused"),
+        ("UPDATE meta SET value = 'shoP' WHERE key = 'pipeline'", "pipeline"),
+    ] {
+        let dir = TempDir::new_in(dir.path()).unwrap();
+        let mut state = open(dir.path());
+        state.store(&checkpoint(0), 5).unwrap();
+        state.keep_paused(&[0]).unwrap();
+        assert_eq!(state.database.execute(change, []).unwrap(), 1);
+        drop(state);
+        assert!(refusal(dir.path()).contains(&format!("the fact {fact:?}")));
+    }
+}
+
+/// What must be there cannot be missing: a start from nothing, or from the middle, would be silent.
+#[test]
+fn what_is_missing_is_damage() {
+    let dir = TempDir::new().unwrap();
+    for (change, what) in [
+        ("DELETE FROM checkpoint", "the checkpoint is missing"),
+        ("DELETE FROM journal WHERE step = 2", "step 2 is missing from the journal"),
+        (
+            "UPDATE journal SET step = 1 WHERE step = 4",
+            "steps that the checkpoint at step 1 covers",
+        ),
+    ] {
+        let dir = TempDir::new_in(dir.path()).unwrap();
+        let mut state = open(dir.path());
+        state.store(&checkpoint(1), 5).unwrap();
+        let steps: Vec<_> = (2..=4).map(|number| step(number, vec![part(1, 3)])).collect();
+        state.append(&steps).unwrap();
+        assert_eq!(state.database.execute(change, []).unwrap(), 1);
+        drop(state);
+        let error = match open_as(dir.path(), "in/*.log", false) {
+            Ok(state) => state.journaled(1, 10).unwrap_err(),
+            Err(error) => error,
+        };
+        assert!(error.to_string().contains(what), "{error}");
+    }
 }

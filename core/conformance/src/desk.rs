@@ -153,13 +153,10 @@ impl Desk {
     }
 
     /// The reader was found closed.
-    pub(crate) fn closed(&self) -> Result<(), Fault> {
-        // A reader that has nothing left may close although a last Queue was sent meanwhile.
-        if self.protocol.has_nothing_left() {
-            return Ok(());
-        }
+    pub(crate) fn closed(&mut self) -> Result<(), Fault> {
         let held = self.protocol.held();
-        self.judge(self.protocol.closed(), |rule| match rule {
+        let closed = self.protocol.closed();
+        self.judge(closed, |rule| match rule {
             Rule::DrainsBeforeClosing => {
                 format!("the reader stays open until it has handed over the {}", size(held))
             }

@@ -87,7 +87,7 @@ impl Life {
 
     /// Whether a Queue or a Replay was sent whose answer was not taken.
     pub(crate) fn is_owed(&self) -> bool {
-        let desk = self.consumer.desk();
+        let mut desk = self.consumer.desk();
         desk.protocol.unanswered() || desk.answer.is_some()
     }
 
@@ -150,7 +150,7 @@ impl Life {
             // Before the desk: what the reader said before it closed counts. Without the desk's lock: the
             // reader may hold one of its own while it reports.
             let is_closed = self.reader.is_closed();
-            let desk = self.consumer.desk();
+            let mut desk = self.consumer.desk();
             if let Some(fault) = &desk.fault {
                 return Err(fault.clone());
             }

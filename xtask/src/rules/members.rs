@@ -26,6 +26,9 @@ const MEMBERS: &[Member] = &[
     Member { folder: "xtask/model",      package: "lockgate-model",         may_see: &[
         "lockgate-core", "lockgate-controller",
     ] },
+    Member { folder: "xtask/sim",            package: "lockgate-sim",           may_see: &[
+        "lockgate-core", "lockgate-controller",
+    ] },
 ];
 
 const CORE_AND_KIT: &[&str] = &["lockgate-core", "lockgate-conformance"];

@@ -104,7 +104,7 @@ impl Reader {
 
     /// A command arrives.
     pub(super) fn tell(&mut self, told: Told) -> Result<(), ProtocolError> {
-        if self.closed && !owes(&told) {
+        if self.closed {
             return Ok(());
         }
         self.inbox.push_back(told);
@@ -131,10 +131,10 @@ impl Reader {
         !self.closed && self.is_running() && !self.has_ended() && self.announced == records
     }
 
-    /// Not at a barrier: there it is still to say whether it has found a better place at the end.
+    /// Not at a barrier: there it is still to say whether it has found a better place at the end. A `Queue` that it
+    /// has not seen keeps it from nothing.
     pub(super) fn can_close(&self) -> bool {
-        let drained =
-            self.has_ended() && self.held() == 0 && !self.at_barrier && self.inbox.is_empty();
+        let drained = self.has_ended() && self.held() == 0 && !self.at_barrier;
         !self.closed && (drained || self.has_failed())
     }
 
@@ -151,7 +151,7 @@ impl Reader {
 
     pub(super) fn close(&mut self) -> Result<(), ProtocolError> {
         self.closed = true;
-        self.inbox.retain(owes);
+        self.inbox.clear();
         self.protocol.closed()
     }
 
@@ -228,11 +228,6 @@ impl Reader {
         }
         self.take_up_extend()
     }
-}
-
-/// Whether the machine waits for an answer to it.
-fn owes(told: &Told) -> bool {
-    matches!(told, Told::Replay(_) | Told::Queue { .. })
 }
 
 pub(super) fn size(records: u8) -> BufferSize {

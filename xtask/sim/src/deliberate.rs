@@ -1,0 +1,85 @@
+//! Deliberate faults of the shipped code, one of each kind of rule, and how soon the simulation finds each of them.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use anyhow::{Result, bail};
+use lockgate_controller::{HostFault, SequenceFault, StateFault};
+use lockgate_core::PartitionFault;
+
+use crate::life::simulate;
+use crate::plan::Plan;
+
+/// A deliberate fault.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Deliberate {
+    Host(HostFault),
+    Partitions(PartitionFault),
+}
+
+impl Deliberate {
+    /// Those that are looked for.
+    pub(crate) const ALL: [Self; 16] = [
+        Self::sequence(SequenceFault::WriteBeforeJournal),
+        Self::sequence(SequenceFault::DrainingSkipped),
+        Self::sequence(SequenceFault::ReplayedPositionLost),
+        Self::sequence(SequenceFault::BarrierIgnored),
+        Self::sequence(SequenceFault::UserPauseForgotten),
+        Self::sequence(SequenceFault::PartDoubled),
+        Self::sequence(SequenceFault::ReloadStaysPaused),
+        Self::sequence(SequenceFault::StopWithoutCheckpoint),
+        Self::state(StateFault::NotSynced),
+        Self::state(StateFault::AnsweredEarly),
+        Self::state(StateFault::TrimmedApart),
+        Self::state(StateFault::TrimmedTooFar),
+        Self::Partitions(PartitionFault::FullAboveTheLimit),
+        Self::Partitions(PartitionFault::WatermarkPassesIncomplete),
+        Self::Partitions(PartitionFault::ResumesDuringReload),
+        Self::Partitions(PartitionFault::RevokedNotMarked),
+    ];
+
+    const fn sequence(fault: SequenceFault) -> Self {
+        Self::Host(HostFault::Sequence(fault))
+    }
+
+    const fn state(fault: StateFault) -> Self {
+        Self::Host(HostFault::State(fault))
+    }
+
+    pub(crate) fn of_host(self) -> Option<HostFault> {
+        if let Self::Host(fault) = self { Some(fault) } else { None }
+    }
+
+    pub(crate) fn of_partitions(self) -> Option<PartitionFault> {
+        if let Self::Partitions(fault) = self { Some(fault) } else { None }
+    }
+}
+
+/// How long a deliberate fault may go unnoticed.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Looks for each of the deliberate faults.
+///
+/// # Errors
+/// If one of them is not found in time.
+pub(crate) fn find_all(folder: &Path) -> Result<()> {
+    for deliberate in Deliberate::ALL {
+        let begun = Instant::now();
+        let found = (0..).find_map(|seed| {
+            let report = simulate(&Plan::of(seed), Some(deliberate), false, folder);
+            let breach = report.map(|report| report.breaches.into_iter().next());
+            match breach {
+                Ok(None) if begun.elapsed() > PATIENCE => Some(None),
+                Ok(None) => None,
+                Ok(Some(breach)) => Some(Some((seed, breach))),
+                Err(error) => Some(Some((seed, error.to_string()))),
+            }
+        });
+        let Some(Some((seed, breach))) = found else {
+            bail!("{deliberate:?} was not found within {} s", PATIENCE.as_secs());
+        };
+        let took = begun.elapsed();
+        println!("{deliberate:?}: seed {seed}, {took:.1?}: {breach}");
+    }
+    Ok(())
+}
