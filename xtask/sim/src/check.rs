@@ -110,6 +110,18 @@ impl World {
         }
     }
 
+    /// A process is still there long after the last fault has passed.
+    pub(crate) fn judge_waiting(&mut self, strikes: &[Strike]) {
+        // Time that a process did not have; a reader that nobody wants to wait for; an input that somebody paused.
+        let lasts =
+            |strike: &Strike| matches!(strike.fault, Fault::Frozen { .. } | Fault::Mute { .. });
+        let waits = strikes.iter().any(lasts) || self.may_be_paused.contains(&true);
+        if !(waits || self.plan.is_endless() && self.is_complete()) {
+            self.breach("nothing is wrong any more, and it does not go on".into());
+        }
+        self.note(|| "killed while it waited".into());
+    }
+
     /// Nothing goes wrong any more, and everything has ended: is everything there, once, and in order?
     pub(crate) fn judge_outputs(&mut self) {
         let mut breaches = Vec::new();

@@ -396,12 +396,15 @@ pub(crate) async fn strike(world: &Shared, handle: &Handle, strike: Strike) -> O
         }
         Fault::Pause { input, for_ms } => {
             let resumes = world.lock().resumes[input];
+            world.lock().may_be_paused[input] = true;
             if handle.pause(&[input]).await.is_ok() {
                 world.lock().promised_pause(input, resumes);
             }
             wait(for_ms).await;
             world.lock().resuming(input);
-            let _ = handle.resume(&[input]).await;
+            if handle.resume(&[input]).await.is_ok() {
+                world.lock().may_be_paused[input] = false;
+            }
         }
         Fault::Reload { max_batch, max_queued, max_pending } => {
             let plan = reloaded(&world.lock(), max_batch, max_queued, max_pending);

@@ -31,7 +31,7 @@ pub(crate) struct Report {
 }
 
 /// A process that has not ended by then is killed.
-const PATIENCE: Duration = Duration::from_secs(4);
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Where nothing is wrong any more everything ends within this time.
 const PROGRESS: Duration = Duration::from_secs(60);
@@ -39,6 +39,8 @@ const PROGRESS: Duration = Duration::from_secs(60);
 enum LifeEnd {
     ByItself(Box<Ended>),
     FromOutside(End),
+    /// It did not end.
+    Waiting,
 }
 
 /// Runs `plan` in `folder`, which is emptied.
@@ -115,7 +117,7 @@ fn live(
         LifeEnd::ByItself(_) if disk::is_gone() => LifeEnd::FromOutside(end_inside),
         ended => ended,
     };
-    if matches!(ended, LifeEnd::FromOutside(_)) {
+    if !matches!(ended, LifeEnd::ByItself(_)) {
         disk::stop();
     }
     // Whatever it still had is gone with it.
@@ -137,9 +139,7 @@ fn live(
                 world.judge_outputs();
             }
         }
-        LifeEnd::FromOutside(_) if is_last => {
-            world.breach("nothing is wrong any more, and it does not come to an end".into());
-        }
+        LifeEnd::Waiting => world.judge_waiting(strikes_now),
         LifeEnd::FromOutside(End::Kill) => world.note(|| "killed".into()),
         LifeEnd::FromOutside(End::PowerLoss) => {
             world.note(|| "no power".into());
@@ -194,7 +194,7 @@ async fn run(
         biased;
         Some(end) = ended.recv() => LifeEnd::FromOutside(end),
         ended = controller.run() => LifeEnd::ByItself(Box::new(ended)),
-        () = sleep(if is_last { PROGRESS } else { PATIENCE }) => LifeEnd::FromOutside(End::Kill),
+        () = sleep(if is_last { PROGRESS } else { PATIENCE }) => LifeEnd::Waiting,
     }
 }
 
@@ -203,6 +203,7 @@ async fn come_to_an_end(world: Shared, handle: Handle) {
     let inputs: Vec<usize> = (0..world.lock().plan.inputs.len()).collect();
     inputs.iter().for_each(|input| world.lock().resuming(*input));
     let _ = handle.resume(&inputs).await;
+    world.lock().may_be_paused.fill(false);
     if world.lock().plan.is_endless() {
         while !world.lock().is_complete() {
             sleep(Duration::from_millis(100)).await;

@@ -37,6 +37,8 @@ pub(crate) struct World {
     pub(crate) slow_outputs_ms: u32,
     /// Inputs for which a pause was promised.
     pub(crate) paused: Vec<bool>,
+    /// Inputs that somebody wanted to pause, and that were not said to go on since.
+    pub(crate) may_be_paused: Vec<bool>,
     /// How often somebody wanted an input to go on.
     pub(crate) resumes: Vec<u64>,
     /// A checkpoint that covers this step was promised.
@@ -65,6 +67,7 @@ impl World {
             slow_disk_ms: 0,
             slow_outputs_ms: 0,
             paused: vec![false; inputs],
+            may_be_paused: vec![false; inputs],
             resumes: vec![0; inputs],
             checkpointed: 0,
             is_rotten: false,
