@@ -82,7 +82,17 @@ impl World {
 
     /// A process ended by itself: did it have a reason?
     pub(crate) fn judge_end(&mut self, ended: &Ended, strikes: &[Strike], struck: Struck) {
-        let Err(error) = ended else { return };
+        let error = match ended {
+            Err(error) => error,
+            Ok(Status { step, checkpointed_step, .. }) => {
+                if checkpointed_step != step {
+                    self.breach(format!(
+                        "it ended well at step {step}, and a checkpoint covers {checkpointed_step}"
+                    ));
+                }
+                return;
+            }
+        };
         let had = |is_it: fn(&Fault) -> bool| strikes.iter().any(|strike| is_it(&strike.fault));
         let disk_failed = struck.failed_syncs + struck.failed_writes > 0;
         let is_expected = match error {

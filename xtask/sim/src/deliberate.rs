@@ -1,7 +1,7 @@
 //! Deliberate faults of the shipped code, one of each kind of rule, and how soon the simulation finds each of them.
 
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Result, bail};
 use lockgate_controller::{HostFault, SequenceFault, StateFault};
@@ -9,6 +9,7 @@ use lockgate_core::PartitionFault;
 
 use crate::life::simulate;
 use crate::plan::Plan;
+use crate::search::{Until, search};
 
 /// A deliberate fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,22 +65,13 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// If one of them is not found in time.
 pub(crate) fn find_all(folder: &Path) -> Result<()> {
     for deliberate in Deliberate::ALL {
-        let begun = Instant::now();
-        let found = (0..).find_map(|seed| {
-            let report = simulate(&Plan::of(seed), Some(deliberate), false, folder);
-            let breach = report.map(|report| report.breaches.into_iter().next());
-            match breach {
-                Ok(None) if begun.elapsed() > PATIENCE => Some(None),
-                Ok(None) => None,
-                Ok(Some(breach)) => Some(Some((seed, breach))),
-                Err(error) => Some(Some((seed, error.to_string()))),
-            }
-        });
-        let Some(Some((seed, breach))) = found else {
+        let found = search(0, Until::Time(PATIENCE), Some(deliberate), folder)?;
+        let Some(seed) = found.failed else {
             bail!("{deliberate:?} was not found within {} s", PATIENCE.as_secs());
         };
-        let took = begun.elapsed();
-        println!("{deliberate:?}: seed {seed}, {took:.1?}: {breach}");
+        let report = simulate(&Plan::of(seed), Some(deliberate), false, folder)?;
+        let breach = report.breaches.first().map_or("", String::as_str);
+        println!("{deliberate:?}: {:.1?}, seed {seed}: {breach}", found.took);
     }
     Ok(())
 }

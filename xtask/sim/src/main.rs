@@ -87,7 +87,7 @@ fn run(arguments: &Arguments) -> Result<bool> {
         Some(minutes) => Until::Time(Duration::from_secs(60 * minutes)),
         None => Until::Seeds(arguments.seeds),
     };
-    let found = search(arguments.first, until, folder.path())?;
+    let found = search(arguments.first, until, None, folder.path())?;
     show(&found.coverage);
     let seconds = found.took.as_secs_f64();
     println!(

@@ -2,12 +2,12 @@
 
 use std::io;
 use std::path::Path;
-use std::sync::Mutex;
-use std::sync::PoisonError;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::deliberate::Deliberate;
 use crate::fault::Coverage;
 use crate::life::simulate;
 use crate::plan::Plan;
@@ -29,11 +29,17 @@ pub(crate) enum Until {
     Time(Duration),
 }
 
-/// Runs the seeds from `first` on until something goes wrong or it is enough.
+/// Runs the seeds from `first` on, with a deliberate fault if one is wanted, until something goes wrong or it is
+/// enough.
 ///
 /// # Errors
 /// If a folder cannot be used.
-pub(crate) fn search(first: u64, until: Until, folder: &Path) -> io::Result<Found> {
+pub(crate) fn search(
+    first: u64,
+    until: Until,
+    deliberate: Option<Deliberate>,
+    folder: &Path,
+) -> io::Result<Found> {
     let begun = Instant::now();
     let next = AtomicU64::new(first);
     let ends = AtomicBool::new(false);
@@ -52,7 +58,7 @@ pub(crate) fn search(first: u64, until: Until, folder: &Path) -> io::Result<Foun
             if is_enough {
                 break;
             }
-            let report = simulate(&Plan::of(seed), None, false, &folder)?;
+            let report = simulate(&Plan::of(seed), deliberate, false, &folder)?;
             coverage.merge(&report.coverage);
             seeds += 1;
             if !report.breaches.is_empty() {

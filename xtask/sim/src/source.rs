@@ -282,11 +282,11 @@ impl Reader {
                 }
             }
             Some(dealt) => {
-                let group = (self.plan.kind == Kind::Group).then_some(&self.world);
                 dealt.turn(
                     &mut self.held,
                     dealt::Outside {
-                        world: group,
+                        world: &self.world,
+                        is_group: self.plan.kind == Kind::Group,
                         place: self.place,
                         consumer: self.consumer.as_ref(),
                         has_begun: self.has_begun,

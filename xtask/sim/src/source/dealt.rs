@@ -36,16 +36,25 @@ pub(super) struct Dealt {
 struct ClientPartition {
     is_assigned: bool,
     is_paused: bool,
+    /// Whether it was paused for nothing after the last turn.
+    was_forgotten: bool,
 }
 
 /// What is around it.
 pub(super) struct Outside<'a> {
-    /// For a group: where offsets are committed and partitions dealt out.
-    pub(super) world: Option<&'a Shared>,
+    pub(super) world: &'a Shared,
+    /// Whether offsets are committed and partitions dealt out there.
+    pub(super) is_group: bool,
     pub(super) place: usize,
     pub(super) consumer: &'a dyn InputConsumer,
     pub(super) has_begun: bool,
     pub(super) reads: bool,
+}
+
+impl Outside<'_> {
+    fn breach(&self, text: &str) {
+        self.world.lock().breach(text.to_owned());
+    }
 }
 
 impl Dealt {
@@ -124,6 +133,7 @@ impl Dealt {
         while self.contexts.stage() != Stage::Revoke {
             self.advance(held, &outside, now);
         }
+        self.check_paused(&outside);
     }
 
     /// Takes in what the group wants; without a group everything is assigned, once.
@@ -132,8 +142,8 @@ impl Dealt {
         if !std::mem::replace(&mut self.has_assigned, true) {
             self.contexts.assign(all.map(PartitionId));
         }
-        let Some(world) = outside.world else { return };
-        let rebalances = std::mem::take(&mut world.lock().upstreams[outside.place].rebalances);
+        let rebalances =
+            std::mem::take(&mut outside.world.lock().upstreams[outside.place].rebalances);
         for rebalance in rebalances {
             match rebalance {
                 Rebalance::Revoke(partitions) => {
@@ -159,29 +169,67 @@ impl Dealt {
                 ContextAction::Assign(assigned) => {
                     for assigned in assigned {
                         let p = assigned.partition.0;
-                        if let Some(world) = outside.world {
-                            let upstream = &mut world.lock().upstreams[outside.place];
+                        if outside.is_group {
+                            let upstream = &mut outside.world.lock().upstreams[outside.place];
                             upstream.is_ours[p as usize] = true;
                             held.drop_all(&[p]);
                             held.begin(p, upstream.committed[p as usize]);
                         }
-                        self.client[p as usize] =
-                            ClientPartition { is_assigned: true, is_paused: assigned.paused };
+                        self.client[p as usize] = ClientPartition {
+                            is_assigned: true,
+                            is_paused: assigned.paused,
+                            was_forgotten: false,
+                        };
                     }
                 }
                 ContextAction::Unassign(partitions) => {
                     let partitions: Vec<u32> = partitions.iter().map(|p| p.0).collect();
                     self.give_up(&partitions, held, outside);
-                    if let Some(world) = outside.world {
-                        let upstream = &mut world.lock().upstreams[outside.place];
+                    if outside.is_group {
+                        let upstream = &mut outside.world.lock().upstreams[outside.place];
                         partitions.iter().for_each(|p| upstream.given_up(*p));
                     }
                 }
                 ContextAction::Pause(partitions) => self.set_paused(&partitions, true),
-                ContextAction::Resume(partitions) => self.set_paused(&partitions, false),
-                ContextAction::Commit(commits) => self.commits.extend(commits),
+                ContextAction::Resume(partitions) => {
+                    if self.contexts.reload_requested() {
+                        outside.breach("a partition resumes while a reload is requested");
+                    }
+                    self.set_paused(&partitions, false);
+                }
+                ContextAction::Commit(commits) => {
+                    commits.iter().for_each(|commit| self.check_commit(*commit, outside));
+                    self.commits.extend(commits);
+                }
                 ContextAction::Reload => {}
             }
+        }
+    }
+
+    /// Nothing that is not durable lies before what is committed.
+    fn check_commit(&self, commit: Commit, outside: &Outside<'_>) {
+        let passes = |(partition, n, tickets): &(u32, u32, Tickets)| {
+            *partition == commit.partition.0
+                && tickets.epoch() == commit.epoch
+                && Upstream::offset(*n) < commit.offset
+        };
+        if self.undone.iter().any(passes) {
+            outside.breach("a commit passes a record that is not durable");
+        }
+    }
+
+    /// No partition below its limit stays paused for more than a turn.
+    fn check_paused(&mut self, outside: &Outside<'_>) {
+        let contexts = &self.contexts;
+        let limit = u64::from(contexts.max_pending_records().get());
+        for (partition, client) in (0..).map(PartitionId).zip(&mut self.client) {
+            let has_room = contexts.pending(partition) < limit && !contexts.reload_requested();
+            let is_ours = contexts.standing(partition) == Some(Standing::Assigned);
+            let is_forgotten = client.is_paused && is_ours && has_room;
+            if is_forgotten && client.was_forgotten {
+                outside.breach("a partition below its limit stays paused");
+            }
+            client.was_forgotten = is_forgotten;
         }
     }
 
@@ -203,23 +251,19 @@ impl Dealt {
     /// Commits end later than they begin, and not always well.
     fn answer_commits(&mut self, outside: &Outside<'_>, rng: &mut Rng) {
         for commit in std::mem::take(&mut self.commits) {
-            let outcome = match outside.world {
-                None => CommitOutcome::Done,
-                Some(world) => {
-                    let world = &mut *world.lock();
-                    let fails = world.input_troubles[outside.place].commits_fail;
-                    let partition = commit.partition.0;
-                    let next = Upstream::number_at_least(commit.offset);
-                    if fails && rng.bool() {
-                        CommitOutcome::Failed
-                    } else if world.upstreams[outside.place].commit(partition, next) {
-                        world.coverage.count("a commit");
-                        CommitOutcome::Done
-                    } else {
-                        world.coverage.count("a refused commit");
-                        CommitOutcome::Refused
-                    }
-                }
+            let world = &mut *outside.world.lock();
+            let fails = world.input_troubles[outside.place].commits_fail;
+            let next = Upstream::number_at_least(commit.offset);
+            let outcome = if !outside.is_group {
+                CommitOutcome::Done
+            } else if fails && rng.bool() {
+                CommitOutcome::Failed
+            } else if world.upstreams[outside.place].commit(commit.partition.0, next) {
+                world.coverage.count("a commit");
+                CommitOutcome::Done
+            } else {
+                world.coverage.count("a refused commit");
+                CommitOutcome::Refused
             };
             self.contexts.commit_answered(commit, outcome);
         }
@@ -246,24 +290,18 @@ impl Dealt {
                 match self.contexts.add(id, &[Upstream::offset(n)]) {
                     Ok(tickets) => held.fetch_with(partition, Some(tickets)),
                     Err(error) => {
-                        if let Some(world) = outside.world {
-                            world.lock().breach(format!("the contexts refuse a record: {error}"));
-                        }
+                        outside.breach(&format!("the contexts refuse a record: {error}"));
                         break;
                     }
                 };
                 wanted -= 1;
             }
-            let pending = self.contexts.pending(id);
-            if pending > u64::from(self.max_pending)
-                && let Some(world) = outside.world
-            {
-                let max = self.max_pending;
-                world.lock().breach(format!("{pending} records are pending, {max} may be"));
+            let (pending, max) = (self.contexts.pending(id), self.max_pending);
+            if pending > u64::from(max) {
+                outside.breach(&format!("{pending} records are pending, {max} may be"));
             }
-            let is_ours = self.contexts.standing(id) == Some(Standing::Assigned);
-            if !is_ours && let Some(world) = outside.world {
-                world.lock().coverage.count("a client ahead of its contexts");
+            if self.contexts.standing(id) != Some(Standing::Assigned) {
+                outside.world.lock().coverage.count("a client ahead of its contexts");
             }
         }
     }
