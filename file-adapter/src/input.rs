@@ -11,6 +11,8 @@ mod cursor;
 mod decode;
 mod discover;
 mod frame;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 mod gauges;
 mod identity;
 mod live;

@@ -10,4 +10,6 @@ pub use config::{
     Compression, FileInputConfig, FileOutputConfig, OutputFormat, Overlong, SegmentConfig, StartAt,
 };
 pub use input::FileInput;
+#[cfg(fuzzing)]
+pub use input::fuzzing;
 pub use output::{NullOutput, StdoutOutput, file_output};

@@ -33,7 +33,8 @@ use super::start::start;
 use super::topics::Topics;
 use super::watch::{Looks, Watch};
 use crate::client::Name;
-use crate::client::{self, Client, Waker};
+use crate::client::{self, Client};
+use crate::waker::Waker;
 use crate::config::{GroupConfig, KafkaInputConfig, ReadMode};
 use crate::group::{GroupCommits, GroupSeek};
 
