@@ -100,9 +100,11 @@ fn nightly(root: &Path, arguments: &[&str]) -> Command {
 
 /// What was found so far, and what is in the repository.
 fn corpora(root: &Path, target: &str) -> Result<(PathBuf, PathBuf)> {
-    let (found, kept) = (root.join("fuzz/target/corpus").join(target), root.join("fuzz/corpus").join(target));
+    let (found, kept) =
+        (root.join("fuzz/target/corpus").join(target), root.join("fuzz/corpus").join(target));
     for folder in [&found, &kept] {
-        fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
+        fs::create_dir_all(folder)
+            .with_context(|| format!("cannot create {}", folder.display()))?;
     }
     Ok((found, kept))
 }

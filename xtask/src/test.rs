@@ -269,7 +269,11 @@ mod tests {
             assert_eq!(rest(packages, lacking).join(" "), kept, "{lacking:?}");
         };
         check(&[Need::Browser], &[CLI], "--lib --test end_to_end --test kafka");
-        check(&[Need::Broker], &[KAFKA, CLI], "--lib --test interleavings --test end_to_end --test browser");
+        check(
+            &[Need::Broker],
+            &[KAFKA, CLI],
+            "--lib --test interleavings --test end_to_end --test browser",
+        );
         let both = [Need::Broker, Need::Browser];
         check(&both, &[KAFKA, CLI], "--lib --test interleavings --test end_to_end");
     }
