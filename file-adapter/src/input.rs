@@ -14,6 +14,7 @@ mod frame;
 #[cfg(fuzzing)]
 pub mod fuzzing;
 mod gauges;
+mod hint;
 mod identity;
 mod live;
 mod plan;

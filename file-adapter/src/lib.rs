@@ -4,6 +4,7 @@ mod config;
 mod input;
 mod output;
 pub mod recording;
+mod sync;
 pub mod tape;
 
 pub use config::{
