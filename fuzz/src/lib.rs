@@ -37,7 +37,9 @@ impl Harm {
     /// Does it. Places are fractions of the length, so that all of a large file is in reach.
     pub fn apply(&self, bytes: &mut Vec<u8>) {
         let len = bytes.len();
-        let at = |place: u16| if len < 1 << 16 { place as usize % (len + 1) } else { place as usize * len >> 16 };
+        let at = |place: u16| {
+            if len < 1 << 16 { place as usize % (len + 1) } else { place as usize * len >> 16 }
+        };
         match self {
             Harm::Flip(place, bits) => {
                 if let Some(byte) = bytes.get_mut(at(*place)) {

@@ -9,8 +9,8 @@ fuzz_target!(|input: &[u8]| {
     let [flags, input @ ..] = input else { return };
     let (has_run, has_token) = (flags & 1 != 0, flags & 2 != 0);
     let pieces: Vec<&[u8]> = input.chunks(1 << (flags >> 4)).collect();
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true);
-    let runtime = runtime.build().expect("a runtime");
+    let mut runtime = tokio::runtime::Builder::new_current_thread();
+    let runtime = runtime.enable_time().start_paused(true).build().expect("a runtime");
     let conversation = runtime.block_on(converse(&pieces, has_run, has_token));
 
     let answer = &conversation.answer;

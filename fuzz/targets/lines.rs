@@ -200,7 +200,9 @@ fn check_lines(stream: &[u8], records: &[Found]) {
     let mut place = if stream.starts_with(b"\xef\xbb\xbf") { 3 } else { 0 };
     let mut records = records.iter();
     for line in stream[place..].split_inclusive(|byte| *byte == b'\n') {
-        let value = line.strip_suffix(b"\n").map_or(line, |value| value.strip_suffix(b"\r").unwrap_or(value));
+        let value = line
+            .strip_suffix(b"\n")
+            .map_or(line, |value| value.strip_suffix(b"\r").unwrap_or(value));
         let end = place + line.len();
         let (from, to, found) = records.next().expect("a line is missing");
         assert_eq!((*from, *to, &found[..]), (place as u64, end as u64, value));

@@ -67,7 +67,11 @@ fn check(bytes: &[u8], original: Option<&[Part]>) -> Option<usize> {
             if let Some(original) = original {
                 let recorded = original.iter().any(|part| part.digest == digest);
                 assert!(recorded, "a part that was never recorded");
-                assert_eq!(original.get(number).map(|part| part.digest), Some(digest), "out of order");
+                assert_eq!(
+                    original.get(number).map(|part| part.digest),
+                    Some(digest),
+                    "out of order"
+                );
             }
         }
     }
@@ -95,8 +99,9 @@ fn valid() -> &'static [Valid] {
             ..About::default()
         };
         let lines = |n: u64| vec![adjoining(Framing::Lines, n * 6, b"a\r\nbc\n", &[3, 6])];
-        let lengths =
-            |n: u64| vec![adjoining(Framing::Length32, n * 11, b"\0\0\0\x01a\0\0\0\x02bc", &[5, 11])];
+        let lengths = |n: u64| {
+            vec![adjoining(Framing::Length32, n * 11, b"\0\0\0\x01a\0\0\0\x02bc", &[5, 11])]
+        };
         vec![
             record(&topic(None), |n| vec![records(n * 4, 3), records(n * 4 + 3, 1)]),
             record(&topic(Some(Framing::Lines)), lines),
@@ -127,7 +132,8 @@ fn records(base: u64, count: u64) -> Batch {
     let mut builder = BatchBuilder::new(Arc::new(partition));
     for offset in base..base + count {
         let value = [b'a' + offset as u8; 5];
-        let headers = [Header { name: b"h", value: None }, Header { name: b"h", value: Some(b"x") }];
+        let headers =
+            [Header { name: b"h", value: None }, Header { name: b"h", value: Some(b"x") }];
         let record = NewRecord {
             offset,
             timestamp: (offset % 2 == 0).then(|| Timestamp::created(offset as i64)),

@@ -72,9 +72,9 @@ fuzz_target!(|input: Input| {
     });
     match opened {
         Ok((checkpoint, journal)) => {
-            let is_known = earlier.iter().any(|known| {
-                checkpoint == known.checkpoint && is_front(&journal, &known.journal)
-            });
+            let is_known = earlier
+                .iter()
+                .any(|known| checkpoint == known.checkpoint && is_front(&journal, &known.journal));
             let is_new = may_be_new && checkpoint.is_none() && journal.is_empty();
             assert!(is_known || is_new, "never stored: {checkpoint:?} {journal:?}");
             if is_same {

@@ -70,7 +70,8 @@ impl Known {
         match op {
             Op::Assign(set) => self.contexts.assign(partitions(set)),
             Op::Revoke(set, within) => {
-                let until = within.map_or(Duration::MAX, |s| self.now + Duration::from_secs(s.into()));
+                let until =
+                    within.map_or(Duration::MAX, |s| self.now + Duration::from_secs(s.into()));
                 self.contexts.revoke(partitions(set), until);
             }
             Op::Lose(set) => self.contexts.lose(partitions(set)),
@@ -209,7 +210,8 @@ impl Known {
             assert!(pending + room as u64 <= most, "{pending} pending, room for {room}");
             let standing = self.contexts.standing(partition);
             let is_ours = self.ours.contains_key(&partition);
-            let has_live_context = matches!(standing, Some(Standing::Assigned | Standing::Revoking));
+            let has_live_context =
+                matches!(standing, Some(Standing::Assigned | Standing::Revoking));
             assert!(!has_live_context || is_ours, "a context of what is not ours");
             assert!(!is_ours || standing.is_some(), "ours, but without a context");
         }

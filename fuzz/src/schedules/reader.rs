@@ -90,8 +90,8 @@ pub fn run(level: Level, ops: &[Op]) {
                 if result && state != ReaderState::Gone {
                     assert!(before.unanswered() && !protocol.unanswered(), "nobody had asked");
                     assert_eq!(held.minus(given), Some(protocol.held()));
-                    let promised = level != FaultTolerance::ExactlyOnce
-                        || matches!(resume, Where::Replay);
+                    let promised =
+                        level != FaultTolerance::ExactlyOnce || matches!(resume, Where::Replay);
                     assert!(promised, "weaker than promised");
                 }
                 result
@@ -106,7 +106,8 @@ pub fn run(level: Level, ops: &[Op]) {
                 true
             }
             Op::Closed => {
-                let may = before.failed() || state == ReaderState::Gone || before.has_nothing_left();
+                let may =
+                    before.failed() || state == ReaderState::Gone || before.has_nothing_left();
                 let result = protocol.closed().is_ok();
                 assert!(!result || may, "it died");
                 result
