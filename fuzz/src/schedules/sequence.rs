@@ -409,10 +409,7 @@ impl World {
                 let positions = vec![self.written.into()];
                 self.on(Event::Prepared { circuit: Vec::new(), positions });
             }
-            Work::Complete => {
-                self.is_storing = false;
-                self.on(Event::Completed);
-            }
+            Work::Complete => self.on(Event::Completed),
         }
     }
 
@@ -436,6 +433,8 @@ impl World {
                 self.disk.journal.retain(|step| step.step > checkpoint.step);
                 self.disk.written = self.content[&checkpoint.step];
                 self.disk.checkpoint = Some(checkpoint);
+                // What is written from here on comes after what completes it.
+                self.is_storing = false;
                 self.on(Event::Stored);
             }
             Keeping::Pauses(ticket) => self.on(Event::PausesKept { ticket }),
