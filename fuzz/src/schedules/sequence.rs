@@ -93,6 +93,7 @@ struct Reader {
     /// Of the step that is to be replayed: where it ends.
     replay: Option<(u64, u64)>,
     limit: Option<u64>,
+    limits: QueueLimits,
 }
 
 enum Work {
@@ -182,7 +183,7 @@ impl World {
         let reader = |n: usize| {
             let from = seeks[n].as_ref().and_then(serde_json::Value::as_u64).unwrap_or(0);
             let protocol = ReaderProtocol::new(format!("input {n}"), level, limits);
-            Reader { protocol, announced: from, given: from, replay: None, limit: None }
+            Reader { protocol, announced: from, given: from, replay: None, limit: None, limits }
         };
         let step = last.map_or(0, |last| last.step);
         let now = SECOND;
@@ -483,8 +484,12 @@ impl World {
                 Action::LimitBatch { input, records } => self.readers[input].limit = Some(records),
                 Action::Reload { inputs } => {
                     for (reader, tuning) in self.readers.iter_mut().zip(inputs) {
-                        assert_eq!(reader.protocol.held(), BufferSize::ZERO, "read under others");
-                        reader.protocol.reload(tuning.limits);
+                        if reader.limits != tuning.limits {
+                            let held = reader.protocol.held();
+                            assert_eq!(held, BufferSize::ZERO, "read under others");
+                            reader.protocol.reload(tuning.limits);
+                            reader.limits = tuning.limits;
+                        }
                     }
                 }
                 Action::KeepPauses { ticket, .. } => {
