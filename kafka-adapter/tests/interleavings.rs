@@ -60,7 +60,7 @@ struct Library {
 
 impl Library {
     fn enqueue(&self, message: u32) {
-        let mut queue = self.queue.lock().unwrap();
+        let mut queue = self.queue.lock().expect("nobody panics");
         queue.push_back(message);
         // Under the lock of the queue.
         if queue.len() == 1 {
@@ -71,7 +71,7 @@ impl Library {
     /// As `PartitionQueue::take`.
     fn take(&self, most: usize) -> Vec<u32> {
         self.signal.lower();
-        let mut queue = self.queue.lock().unwrap();
+        let mut queue = self.queue.lock().expect("nobody panics");
         let most_now = most.min(queue.len());
         let taken: Vec<u32> = queue.drain(..most_now).collect();
         drop(queue);
