@@ -16,6 +16,8 @@ mod top;
 mod verify;
 
 pub(crate) use check::check;
+#[cfg(fuzzing)]
+pub(crate) use check::describe;
 pub(crate) use diff::diff;
 pub(crate) use init::init;
 pub(crate) use inspect::inspect;

@@ -12,4 +12,6 @@ mod server;
 
 pub(crate) use advertisement::{Advertised, Advertisement};
 pub(crate) use board::{Asked, Board, Endpoint, Facts, ReloadError, Reloaded, Wish};
+#[cfg(fuzzing)]
+pub(crate) use server::fuzzing;
 pub(crate) use server::{CurrentToken, PROCESS, Server, ServerSettings, TlsFiles, Token};

@@ -58,13 +58,24 @@ pub(crate) fn load(path: &Path) -> Result<Pipeline, PipelineError> {
     File::open(path)
         .and_then(|open| open.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes))
         .map_err(|source| PipelineError::Unreadable { file: file.clone(), source })?;
-    let pipeline = || {
-        let text = text(&bytes)?;
-        // The paths must stay right when the process changes its directory.
-        let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-        check(text, directory(&path), &|name| std::env::var_os(name))
-    };
-    pipeline().map_err(|fault| PipelineError::Invalid { file, fault })
+    // The paths must stay right when the process changes its directory.
+    let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    let pipeline = check_bytes(&bytes, directory(&path), &|name| std::env::var_os(name));
+    pipeline.map_err(|fault| PipelineError::Invalid { file, fault })
+}
+
+/// As [`load`] with what the file at `path` holds. The file is not read.
+///
+/// # Errors
+/// The first thing that is wrong.
+#[cfg(fuzzing)]
+pub(crate) fn parse_bytes(
+    bytes: &[u8],
+    path: &Path,
+    environment: Environment<'_>,
+) -> Result<Pipeline, PipelineError> {
+    check_bytes(bytes, directory(path), environment)
+        .map_err(|fault| PipelineError::Invalid { file: path.display().to_string(), fault })
 }
 
 /// Checks the text of the pipeline file at `path`. The file is not read; its path names it in
@@ -83,6 +94,14 @@ pub(crate) fn parse(
 
 fn directory(path: &Path) -> &Path {
     path.parent().unwrap_or(Path::new(""))
+}
+
+fn check_bytes(
+    bytes: &[u8],
+    directory: &Path,
+    environment: Environment<'_>,
+) -> Result<Pipeline, Fault> {
+    check(text(bytes)?, directory, environment)
 }
 
 fn check(text: &str, directory: &Path, environment: Environment<'_>) -> Result<Pipeline, Fault> {

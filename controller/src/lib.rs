@@ -8,6 +8,8 @@ mod alarm;
 mod consumer;
 mod driver;
 mod error;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 mod handle;
 mod histogram;
 mod host;

@@ -11,7 +11,10 @@ mod cursor;
 mod decode;
 mod discover;
 mod frame;
+#[cfg(fuzzing)]
+pub mod fuzzing;
 mod gauges;
+mod hint;
 mod identity;
 mod live;
 mod plan;

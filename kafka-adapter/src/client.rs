@@ -3,8 +3,7 @@
 //! Not here: which properties it is made with, and what is asked of it.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::thread::Thread;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use lockgate_core::EndpointError;
@@ -149,25 +148,6 @@ pub(crate) fn events(client: &Client) -> Events {
     }
     let said = std::mem::take(&mut *client.context().said());
     Events { stray, ..said }
-}
-
-/// Wakes the thread of a reader.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Waker(Arc<OnceLock<Thread>>);
-
-impl Waker {
-    /// This thread is the one to wake.
-    pub(crate) fn wakes_this_thread(&self) {
-        // Nobody else sets it.
-        let _ = self.0.set(std::thread::current());
-    }
-
-    /// Wakes it, or its next sleep at once. Nothing is lost before it has begun: it looks before it sleeps.
-    pub(crate) fn wake(&self) {
-        if let Some(thread) = self.0.get() {
-            thread.unpark();
-        }
-    }
 }
 
 #[cfg(test)]

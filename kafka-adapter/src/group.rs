@@ -13,7 +13,7 @@ use rdkafka::consumer::ConsumerGroupMetadata;
 use serde::{Deserialize, Serialize};
 use serde_json::Value as JsonValue;
 
-use crate::client::Waker;
+use crate::waker::Waker;
 
 /// Joins the reader of a group with the one output that commits the group's offsets.
 #[derive(Clone, Default)]

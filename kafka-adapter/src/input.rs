@@ -22,6 +22,7 @@ mod queue;
 mod reader;
 mod reading;
 mod replay;
+mod signal;
 mod source;
 mod start;
 mod topics;

@@ -9,6 +9,8 @@
 
 mod attempt;
 mod desk;
+#[cfg(test)]
+mod desk_tests;
 mod failure;
 mod native;
 mod offsets;

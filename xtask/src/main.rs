@@ -10,6 +10,7 @@ mod ci;
 mod doc;
 mod examples;
 mod fmt;
+mod fuzz;
 mod kafka;
 mod lint;
 mod model;
@@ -54,6 +55,11 @@ enum Verb {
     Model(model::Arguments),
     /// Simulate the shipped controller with everything that can go wrong, one seed after the other.
     Sim(sim::Arguments),
+    /// Throw bytes and operations that nobody would think of at what reads files, states and requests, for minutes.
+    ///
+    /// Needs a nightly compiler and cargo-fuzz, and is no part of `ci`. An input that makes a target fail is left in
+    /// fuzz/artifacts.
+    Fuzz(fuzz::Arguments),
     /// Build every example.
     Examples,
     /// Start, kill and stop a real Kafka on loopback: LOCKGATE_KAFKA's, or in Docker, or with Java and Maven.
@@ -75,6 +81,7 @@ fn main() -> ExitCode {
         Verb::Rules => rules::run(),
         Verb::Model(arguments) => model::run(&arguments),
         Verb::Sim(arguments) => sim::run(&arguments),
+        Verb::Fuzz(arguments) => fuzz::run(&arguments),
         Verb::Examples => examples::run(),
         Verb::Kafka(arguments) => kafka::run(&arguments),
         Verb::Prove(arguments) => prove::run(&arguments),

@@ -56,7 +56,8 @@ const KAFKA: &str = "lockgate-kafka-adapter";
 const CLI: &str = "lockgate";
 
 /// The test programs of the packages in which some need something, and what they need.
-const PROGRAMS: [(&str, &str, Option<Need>); 5] = [
+const PROGRAMS: [(&str, &str, Option<Need>); 6] = [
+    (KAFKA, "interleavings", None),
     (KAFKA, "input", Some(Need::Broker)),
     (KAFKA, "output", Some(Need::Broker)),
     (CLI, "end_to_end", None),
@@ -65,7 +66,7 @@ const PROGRAMS: [(&str, &str, Option<Need>); 5] = [
 ];
 
 /// What else these packages have.
-const OTHERS: [(&str, &str); 2] = [(KAFKA, "--lib"), (CLI, "--bins")];
+const OTHERS: [(&str, &str); 2] = [(KAFKA, "--lib"), (CLI, "--lib")];
 
 /// Names this program for tests that start and kill brokers of their own.
 pub(crate) const XTASK: &str = "LOCKGATE_XTASK";
@@ -131,6 +132,8 @@ fn packages_cut(lacking: &[Need]) -> Vec<&'static str> {
 fn rest(packages: &[&str], lacking: &[Need]) -> Vec<&'static str> {
     let others = OTHERS.iter().filter(|(package, _)| packages.contains(package));
     let mut words: Vec<&str> = others.map(|(_, word)| *word).collect();
+    // One is enough for both, and more are refused.
+    words.dedup();
     for (package, program, need) in &PROGRAMS {
         if packages.contains(package) && !need.is_some_and(|need| lacking.contains(&need)) {
             words.extend(["--test", program]);
@@ -265,10 +268,14 @@ mod tests {
             assert_eq!(packages_cut(lacking), packages, "{lacking:?}");
             assert_eq!(rest(packages, lacking).join(" "), kept, "{lacking:?}");
         };
-        check(&[Need::Browser], &[CLI], "--bins --test end_to_end --test kafka");
-        check(&[Need::Broker], &[KAFKA, CLI], "--lib --bins --test end_to_end --test browser");
+        check(&[Need::Browser], &[CLI], "--lib --test end_to_end --test kafka");
+        check(
+            &[Need::Broker],
+            &[KAFKA, CLI],
+            "--lib --test interleavings --test end_to_end --test browser",
+        );
         let both = [Need::Broker, Need::Browser];
-        check(&both, &[KAFKA, CLI], "--lib --bins --test end_to_end");
+        check(&both, &[KAFKA, CLI], "--lib --test interleavings --test end_to_end");
     }
 
     /// A test program that nobody names here would not run where something is missing.

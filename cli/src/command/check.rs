@@ -20,7 +20,7 @@ pub(crate) fn check(path: &Path) -> Result<(), Failed> {
     print(&describe(&pipeline))
 }
 
-fn describe(pipeline: &Pipeline) -> String {
+pub(crate) fn describe(pipeline: &Pipeline) -> String {
     let delivery = match pipeline.delivery {
         Delivery::ExactlyOnce => "exactly once",
         Delivery::AtLeastOnce => "at least once",

@@ -5,6 +5,8 @@
 
 mod answer;
 mod connection;
+#[cfg(fuzzing)]
+pub(crate) mod fuzzing;
 mod guard;
 mod guarded;
 mod health;

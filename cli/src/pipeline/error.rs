@@ -24,6 +24,19 @@ pub(crate) struct Position {
 impl Position {
     /// The first character of the file.
     pub(crate) const START: Position = Position { line: 1, column: 1 };
+
+    /// The same place, or the end of `text` where that is before it: a parser may find at the beginning of a line that
+    /// is not there that something is missing.
+    pub(crate) fn within(self, text: &str) -> Self {
+        let text = text.replace("\r\n", "\n");
+        let is_break = |c| matches!(c, '\n' | '\r');
+        let last = text.matches(is_break).count() + 1;
+        if self.line <= last {
+            return self;
+        }
+        let end = text.rsplit(is_break).next().unwrap_or_default();
+        Self { line: last, column: end.chars().count() + 1 }
+    }
 }
 
 /// One step down into the tree of values.

@@ -224,7 +224,7 @@ impl<'t> Reader<'t> {
         match self.parser.next_event() {
             Some(Ok(event)) => Ok(event),
             Some(Err(error)) => {
-                let at = position(*error.marker());
+                let at = position(*error.marker()).within(self.text);
                 let line = self.text.lines().nth(at.line - 1).unwrap_or_default();
                 // The parser has a limit of its own, for brackets it has read but not reported.
                 let message = if error.info() == "recursion limit exceeded" {
@@ -417,6 +417,18 @@ mod tests {
     fn a_byte_order_mark_is_no_part_of_the_first_key() {
         let root = read("\u{feff}name: x\n").expect("valid");
         assert!(matches!(&root.value, Value::Map(entries) if entries[0].0 == "name"));
+    }
+
+    /// A bracket that is never closed was missed in a line that the file does not have.
+    #[test]
+    fn a_place_is_in_the_file() {
+        let check = |text: &str, line, column| {
+            let fault = read(text).err().expect("it is not YAML");
+            assert_eq!(fault.position, Position { line, column }, "{text:?}: {}", fault.message);
+        };
+        check("name: [", 1, 8);
+        check("a: 1\r\nname: [é", 2, 9);
+        check("name: [\n", 2, 1);
     }
 
     #[test]

@@ -5,46 +5,45 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
 
 use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
 use tracing::{debug, warn};
 
 use super::discover::Patterns;
+use super::hint::Hint;
 use super::reader::Wake;
 
 /// Watches until dropped.
 pub(super) struct Watch {
     watcher: Option<RecommendedWatcher>,
-    /// Set from a wake-up to the next look: many changes are one.
-    pending: Arc<AtomicBool>,
+    hint: Arc<Hint>,
     /// Directories that do not exist yet.
     absent: Vec<(PathBuf, bool)>,
 }
 
 impl Watch {
     pub(super) fn new(patterns: &Patterns, wakes: Sender<Wake>) -> Self {
-        let pending = Arc::new(AtomicBool::new(false));
-        let flag = pending.clone();
+        let hint = Arc::new(Hint::default());
+        let flag = hint.clone();
         let watcher = notify::recommended_watcher(move |event: notify::Result<Event>| {
             // Reading the files is an access, too.
             let idle = matches!(&event, Ok(event) if matches!(event.kind, EventKind::Access(_)));
-            if !idle && !flag.swap(true, Ordering::AcqRel) {
+            if !idle && flag.changed() {
                 let _ = wakes.send(Wake::Changed);
             }
         });
         let watcher = watcher
             .inspect_err(|error| warn!(%error, "files are polled: changes cannot be watched"))
             .ok();
-        let mut watch = Self { watcher, pending, absent: patterns.directories() };
+        let mut watch = Self { watcher, hint, absent: patterns.directories() };
         watch.watch_absent();
         watch
     }
 
     /// A look is about to be taken: changes from now on are reported.
     pub(super) fn arrived(&self) {
-        self.pending.store(false, Ordering::Release);
+        self.hint.looking();
     }
 
     /// Watches directories that have appeared.

@@ -33,9 +33,10 @@ use super::start::start;
 use super::topics::Topics;
 use super::watch::{Looks, Watch};
 use crate::client::Name;
-use crate::client::{self, Client, Waker};
+use crate::client::{self, Client};
 use crate::config::{GroupConfig, KafkaInputConfig, ReadMode};
 use crate::group::{GroupCommits, GroupSeek};
+use crate::waker::Waker;
 
 /// How long a reader waits for what.
 #[derive(Clone, Copy, Debug)]

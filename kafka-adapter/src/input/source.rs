@@ -20,7 +20,8 @@ use super::native::{Arrival, Commits, PartitionQueue, set_epoch};
 use super::plan::cut;
 use super::position::Epoch;
 use crate::client::Name;
-use crate::client::{self, Client, Events, Rebalance, Waker};
+use crate::client::{self, Client, Events, Rebalance};
+use crate::waker::Waker;
 
 /// The client is listened to at least so often.
 const LISTEN: Duration = Duration::from_millis(500);

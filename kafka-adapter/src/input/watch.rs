@@ -12,8 +12,9 @@ use lockgate_core::EndpointError;
 use super::ask::{Place, Questions};
 use super::gauges::Gauges;
 use super::topics::Topics;
+use crate::client::Client;
 use crate::client::Name;
-use crate::client::{Client, Waker};
+use crate::waker::Waker;
 
 /// One look may take so long; the next one comes anyway.
 const PATIENCE: Duration = Duration::from_secs(2);

@@ -10,8 +10,10 @@ use std::time::Duration;
 
 use rdkafka::bindings as sys;
 use rdkafka::client::{Client, ClientContext};
+use rdkafka::error::RDKafkaErrorCode;
 
 use super::failure::Failure;
+use crate::code;
 
 /// Commits, or goes on with it: a retriable failure says that the outcome is not known yet, and that the same call
 /// is to be made again.
@@ -28,7 +30,7 @@ pub(super) fn commit<C: ClientContext>(
             return Ok(());
         }
         let failure = Failure {
-            code: sys::rd_kafka_error_code(error).into(),
+            code: code::of_error(error).unwrap_or(RDKafkaErrorCode::Unknown),
             text: CStr::from_ptr(sys::rd_kafka_error_string(error)).to_string_lossy().into_owned(),
             is_fatal: sys::rd_kafka_error_is_fatal(error) != 0,
             is_retriable: sys::rd_kafka_error_is_retriable(error) != 0,

@@ -92,7 +92,11 @@ async fn converse(
 }
 
 /// Answers the requests of one connection.
-async fn serve<S: AsyncRead + AsyncWrite + Unpin>(stream: S, office: Arc<Office>, router: Router) {
+pub(super) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
+    stream: S,
+    office: Arc<Office>,
+    router: Router,
+) {
     let pace = Mutex::new(Pace::new(REQUESTS_PER_SECOND, REQUESTS_AT_ONCE));
     let router = TowerToHyperService::new(router);
     let service = service_fn(|request| {

@@ -8,14 +8,16 @@ use std::ffi::{CStr, CString, c_void};
 use std::ptr::{self, NonNull};
 use std::slice;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use lockgate_core::{EndpointError, Header, NewRecord, Timestamp, TimestampKind};
 use rdkafka::bindings::{self as sys, rd_kafka_timestamp_type_t as TimestampType};
 use rdkafka::consumer::Consumer;
 use rdkafka::error::{IsError, RDKafkaErrorCode};
 
-use crate::client::{Client, Waker};
+use crate::client::Client;
+use crate::code;
+use crate::input::signal::Signal;
+use crate::waker::Waker;
 
 /// Most messages taken by one call, and so kept uncopied for one partition.
 pub(in crate::input) const MAX_TAKEN: usize = 1024;
@@ -28,12 +30,6 @@ pub(in crate::input) enum Arrival<'a> {
     End(u64),
     /// Reading failed.
     Failed(RDKafkaErrorCode, String),
-}
-
-/// Set when the queue of a partition is no longer empty.
-struct Signal {
-    raised: AtomicBool,
-    waker: Waker,
 }
 
 /// The queue of one partition, apart from all others, and what was taken from it and not used yet.
@@ -66,7 +62,7 @@ impl PartitionQueue {
         let none = || EndpointError::Bug(format!("{topic}[{partition}] has no queue"));
         let name = CString::new(topic).map_err(|_| none())?;
         let number = i32::try_from(partition).map_err(|_| none())?;
-        let signal = Arc::new(Signal { raised: AtomicBool::new(true), waker: waker.clone() });
+        let signal = Arc::new(Signal::new(waker.clone()));
         // SAFETY: the client is alive and `name` outlives the call. The reference that comes back is ours.
         let queue = unsafe {
             sys::rd_kafka_queue_get_partition(client.client().native_ptr(), name.as_ptr(), number)
@@ -84,7 +80,7 @@ impl PartitionQueue {
 
     /// Whether something may have come since a call of [`take`](Self::take) found the queue empty.
     pub(in crate::input) fn is_raised(&self) -> bool {
-        self.signal.raised.load(Ordering::Acquire)
+        self.signal.is_raised()
     }
 
     /// Whether everything taken was used.
@@ -96,8 +92,7 @@ impl PartitionQueue {
     pub(in crate::input) fn take(&mut self, most: usize) {
         debug_assert!(self.is_used_up(), "a second take would grow what is kept");
         let most = most.min(MAX_TAKEN);
-        // Before the call: what comes during it is looked for once more.
-        self.signal.raised.store(false, Ordering::Release);
+        self.signal.lower();
         self.taken.clear();
         self.front = 0;
         self.taken.reserve(most);
@@ -115,7 +110,7 @@ impl PartitionQueue {
             count
         };
         if count == most {
-            self.signal.raised.store(true, Ordering::Release);
+            self.signal.keep_raised();
         }
     }
 
@@ -125,16 +120,16 @@ impl PartitionQueue {
         // SAFETY: the message is ours and lives until `pop` or `drop`, which need `&mut self`; what is borrowed
         // from it has the lifetime of `&self`. Keys and values are null or point to as many bytes as it says.
         unsafe {
-            let (code, offset) = ((*message).err, (*message).offset);
-            let offset = u64::try_from(offset).unwrap_or_default();
-            if code == sys::rd_kafka_resp_err_t::RD_KAFKA_RESP_ERR__PARTITION_EOF {
+            let offset = u64::try_from((*message).offset).unwrap_or_default();
+            let code = code::of_message(message);
+            if code == Some(RDKafkaErrorCode::PartitionEOF) {
                 return Some(Arrival::End(offset));
             }
-            if code.is_error() {
+            if let Some(code) = code {
                 let text = sys::rd_kafka_message_errstr(message);
                 let text =
                     if text.is_null() { c"no reason was given" } else { CStr::from_ptr(text) };
-                return Some(Arrival::Failed(code.into(), text.to_string_lossy().into_owned()));
+                return Some(Arrival::Failed(code, text.to_string_lossy().into_owned()));
             }
             let mut kind = TimestampType::RD_KAFKA_TIMESTAMP_NOT_AVAILABLE;
             let ms = sys::rd_kafka_message_timestamp(message, &mut kind);
@@ -193,7 +188,7 @@ impl PartitionQueue {
         while !self.is_used_up() {
             self.pop();
         }
-        self.signal.raised.store(true, Ordering::Release);
+        self.signal.keep_raised();
     }
 }
 
@@ -213,9 +208,7 @@ impl Drop for PartitionQueue {
 unsafe extern "C" fn raise(_: *mut sys::rd_kafka_t, opaque: *mut c_void) {
     // SAFETY: `opaque` is the `Signal` of a queue that has not taken this callback back.
     let signal = unsafe { &*opaque.cast::<Signal>() };
-    if !signal.raised.swap(true, Ordering::AcqRel) {
-        signal.waker.wake();
-    }
+    signal.raise();
 }
 
 /// # Safety

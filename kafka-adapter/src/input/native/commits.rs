@@ -9,6 +9,7 @@ use rdkafka::consumer::Consumer;
 use rdkafka::error::{IsError, KafkaError, KafkaResult, RDKafkaErrorCode as Code};
 
 use crate::client::{self, Client};
+use crate::code;
 
 /// Commits of one client, and a queue to which their ends come.
 pub(in crate::input) struct Commits {
@@ -53,9 +54,9 @@ impl Commits {
             if event.is_null() {
                 return None;
             }
-            let code = sys::rd_kafka_event_error(event);
+            let code = code::of_event(event);
             sys::rd_kafka_event_destroy(event);
-            Some(if code.is_error() { Err(code.into()) } else { Ok(()) })
+            Some(code.map_or(Ok(()), Err))
         }
     }
 }

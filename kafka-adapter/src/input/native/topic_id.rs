@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use rdkafka::bindings as sys;
 use rdkafka::consumer::Consumer;
-use rdkafka::error::{IsError, KafkaError, RDKafkaErrorCode as Code};
+use rdkafka::error::{KafkaError, RDKafkaErrorCode as Code};
 
 use crate::client::Client;
+use crate::code;
 
 /// What brokers say that have no ids.
 const NONE: &[u8] = b"AAAAAAAAAAAAAAAAAAAAAA";
@@ -46,25 +47,26 @@ pub(in crate::input) fn topic_id(
 /// # Safety
 /// `event` is the answer to a request for the description of one topic.
 unsafe fn read(event: *mut sys::rd_kafka_event_t) -> Result<Option<String>, KafkaError> {
-    // SAFETY: the answer lives as long as its event; texts end with a zero byte.
+    // SAFETY: the answer lives as long as its event, and has as many topics as it says; each has an id, and the text of
+    // an id, which ends with a zero byte, belongs to it.
     unsafe {
-        let code = sys::rd_kafka_event_error(event);
-        if code.is_error() {
-            return match code.into() {
-                Code::UnsupportedFeature | Code::UnsupportedVersion => Ok(None),
-                code => Err(KafkaError::MetadataFetch(code)),
-            };
+        match code::of_event(event) {
+            None => {}
+            Some(Code::UnsupportedFeature | Code::UnsupportedVersion) => return Ok(None),
+            Some(code) => return Err(KafkaError::MetadataFetch(code)),
         }
         let result = sys::rd_kafka_event_DescribeTopics_result(event);
+        if result.is_null() {
+            return Err(KafkaError::MetadataFetch(Code::BadMessage));
+        }
         let mut count = 0;
         let found = sys::rd_kafka_DescribeTopics_result_topics(result, &mut count);
         if count == 0 {
             return Ok(None);
         }
         let error = sys::rd_kafka_TopicDescription_error(*found);
-        let code = sys::rd_kafka_error_code(error);
-        if !error.is_null() && code.is_error() {
-            return Err(KafkaError::MetadataFetch(code.into()));
+        if let Some(code) = code::of_error(error) {
+            return Err(KafkaError::MetadataFetch(code));
         }
         let id = sys::rd_kafka_TopicDescription_topic_id(*found);
         let text = sys::rd_kafka_Uuid_base64str(id);
