@@ -87,7 +87,7 @@ impl Life {
 
     /// Whether a Queue or a Replay was sent whose answer was not taken.
     pub(crate) fn is_owed(&self) -> bool {
-        let mut desk = self.consumer.desk();
+        let desk = self.consumer.desk();
         desk.protocol.unanswered() || desk.answer.is_some()
     }
 
