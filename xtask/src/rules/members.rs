@@ -26,6 +26,9 @@ const MEMBERS: &[Member] = &[
     Member { folder: "xtask/model",      package: "lockgate-model",         may_see: &[
         "lockgate-core", "lockgate-controller",
     ] },
+    Member { folder: "xtask/bench",      package: "lockgate-bench",         may_see: &[
+        "lockgate-core", "lockgate-controller", "lockgate-file-adapter",
+    ] },
 ];
 
 const CORE_AND_KIT: &[&str] = &["lockgate-core", "lockgate-conformance"];
