@@ -16,6 +16,7 @@ use rdkafka::config::ClientConfig;
 use crate::broker;
 
 pub(crate) use arrivals::stamp;
+pub(crate) use batch::{FROM, TO};
 
 /// Which one.
 #[derive(Subcommand)]
@@ -23,7 +24,12 @@ pub(crate) enum Yardstick {
     /// Splits a file into lines and counts them.
     Split { file: PathBuf },
     /// Counts the records of a topic by the batch call.
-    Batch { topic: String, records: u64 },
+    Batch {
+        topic: String,
+        records: u64,
+        /// Topics without records that are read, too.
+        beside: Vec<String>,
+    },
     /// Counts the records of a topic by a poll for each.
     Poll {
         topic: String,
@@ -42,7 +48,7 @@ impl Yardstick {
     pub(crate) fn run(self) -> Result<()> {
         match self {
             Self::Split { file } => split::run(&file),
-            Self::Batch { topic, records } => batch::run(&topic, records),
+            Self::Batch { topic, records, beside } => batch::run(&topic, records, &beside),
             Self::Poll { topic, records, defaults } => poll::run(&topic, records, defaults),
             Self::Relay { from, to, records } => relay::run(&from, &to, records),
             Self::Arrivals { topic, records } => arrivals::run(&topic, records),

@@ -7,7 +7,7 @@ use std::fs;
 use std::thread;
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 
 use super::{TO_NULL, Topics};
 use crate::broker::{self, Topic};
@@ -16,13 +16,10 @@ use crate::rounds::{Contestant, in_turn};
 use crate::running::Running;
 use crate::site::Site;
 use crate::spread::Spread;
+use crate::yardstick::{FROM, TO};
 
 /// More partitions than this in one request are too many for a controller.
 const PARTITIONS_OF_TOPIC: u32 = 1000;
-
-/// The part of all records at which it is looked first, and last.
-const FROM: f64 = 0.1;
-const TO: f64 = 0.85;
 
 pub(super) fn measure(site: &Site, topics: &mut Topics) -> Result<Vec<Row>> {
     let busy = topics.small_records(site)?;
@@ -39,13 +36,33 @@ pub(super) fn measure(site: &Site, topics: &mut Topics) -> Result<Vec<Row>> {
     for (name, crowd) in &crowds {
         contestants.push(Contestant::new(name, || crowd.speed(site)));
     }
+    // What the client library does beside as many partitions, with nothing of lockgate around it.
+    let bare = [&alone, &crowds[0].1, &crowds[1].1];
+    for (name, crowd) in [
+        "batch call, nothing idle",
+        "batch call, 1,000 idle partitions",
+        "batch call, 10,000 idle partitions",
+    ]
+    .iter()
+    .zip(bare)
+    {
+        let name: &str = name;
+        contestants.push(Contestant::new(name, move || crowd.bare_speed(site)));
+    }
     let found = in_turn(site, contestants)?;
-    let compared = |((name, _), ours): (&(&str, Crowd<'_>), &Spread)| {
-        let case = format!("{} records of 100 B beside {name}", busy.records);
-        let yardstick = ("nothing idle", &found[0]);
-        Row::compared("idle", case, "records/s", ours, yardstick, Some(0.95))
+    let (ours, bare) = found.split_at(1 + crowds.len());
+    let case = |name: &str| format!("{} records of 100 B beside {name}", busy.records);
+    let compared = |((name, _), spread): (&(&str, Crowd<'_>), &Spread)| {
+        let yardstick = ("nothing idle", &ours[0]);
+        Row::compared("idle", case(name), "records/s", spread, yardstick, Some(0.95))
     };
-    Ok(crowds.iter().zip(&found[1..]).map(compared).collect())
+    let mut rows: Vec<Row> = crowds.iter().zip(&ours[1..]).map(compared).collect();
+    let names = ["nothing idle", crowds[0].0, crowds[1].0];
+    for ((name, ours), bare) in names.iter().zip(ours).zip(bare) {
+        let yardstick = ("batch call beside the same", bare);
+        rows.push(Row::compared("idle", case(name), "records/s", ours, yardstick, None));
+    }
+    Ok(rows)
 }
 
 /// A busy topic, and what is idle.
@@ -94,5 +111,13 @@ impl Crowd<'_> {
         let (to, after) = running.progress()?;
         running.kill()?;
         Ok((after - before) as f64 / (to - from).max(0.001))
+    }
+
+    /// The same of a bare loop around the batch call.
+    fn bare_speed(&self, site: &Site) -> Result<f64> {
+        let mut command = site.itself(["yardstick", "batch", &self.busy.name]);
+        command.arg(self.busy.records.to_string());
+        command.args(self.topics.iter().map(|topic| &topic.name));
+        site.time(command)?.stdout.trim().parse().context("it said no number")
     }
 }

@@ -23,6 +23,8 @@ use crate::yardstick::stamp;
 
 const PER_SECOND: u64 = 10_000;
 const BYTES: usize = 100;
+/// Records to one partition before it is the turn of the next.
+const BATCH: u64 = 20;
 /// Of p99.
 const AIM_MS: f64 = 10.0;
 
@@ -104,7 +106,7 @@ impl<'a> Sender<'a> {
     /// Sends one record to each partition, from which a reader sees that it is connected.
     fn new(topic: &'a Topic) -> Result<Self> {
         let mut config = broker::client()?;
-        config.set("linger.ms", "0");
+        config.set("linger.ms", "1");
         let (topic, producer): (_, BaseProducer) = (topic.name.as_str(), config.create()?);
         for partition in 0..i32::try_from(PARTITIONS)? {
             broker::send(&producer, topic, partition, &[0; BYTES])?;
@@ -123,7 +125,8 @@ impl<'a> Sender<'a> {
             }
             let mut value = [0; BYTES];
             value[..8].copy_from_slice(&stamp());
-            let partition = (record % u64::from(PARTITIONS)) as i32;
+            // As producers deal out records without a key: a batch to each partition in turn.
+            let partition = (record / BATCH % u64::from(PARTITIONS)) as i32;
             broker::send(&self.producer, self.topic, partition, &value)?;
         }
         self.producer.flush(Duration::from_secs(30))?;

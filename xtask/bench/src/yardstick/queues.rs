@@ -4,6 +4,7 @@
 use std::ffi::CString;
 use std::ptr;
 use std::slice;
+use std::time::Duration;
 
 use anyhow::{Result, bail};
 use rdkafka::bindings as sys;
@@ -11,6 +12,8 @@ use rdkafka::consumer::{BaseConsumer, Consumer};
 use rdkafka::{Offset, TopicPartitionList};
 
 use crate::broker::PARTITIONS;
+
+const WAIT: Duration = Duration::from_secs(60);
 
 /// Most messages of one call.
 const MOST: usize = 1024;
@@ -30,7 +33,8 @@ pub(super) struct Message<'a> {
 }
 
 impl Queues {
-    pub(super) fn new(consumer: BaseConsumer, topic: &str) -> Result<Self> {
+    /// The partitions of `beside` are read, too, and what they have, which is nothing, is left where it is.
+    pub(super) fn new(consumer: BaseConsumer, topic: &str, beside: &[String]) -> Result<Self> {
         let name = CString::new(topic)?;
         let mut list = TopicPartitionList::new();
         let mut queues = Vec::new();
@@ -42,6 +46,14 @@ impl Queues {
                 let queue = sys::rd_kafka_queue_get_partition(client, name.as_ptr(), number);
                 sys::rd_kafka_queue_forward(queue, ptr::null_mut());
                 queues.push(queue);
+            }
+        }
+        let metadata = beside.iter().map(|topic| consumer.fetch_metadata(Some(topic), WAIT));
+        for metadata in metadata.collect::<Result<Vec<_>, _>>()? {
+            for topic in metadata.topics() {
+                for partition in topic.partitions() {
+                    list.add_partition_offset(topic.name(), partition.id(), Offset::Beginning)?;
+                }
             }
         }
         consumer.incremental_assign(&list)?;

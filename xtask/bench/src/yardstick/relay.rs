@@ -22,7 +22,7 @@ pub(super) fn run(from: &str, to: &str, records: u64) -> Result<()> {
     config.set("queue.buffering.max.kbytes", "65536");
     let producer: BaseProducer = config.create()?;
     producer.init_transactions(WAIT)?;
-    let mut queues = Queues::new(tuned()?.create()?, from)?;
+    let mut queues = Queues::new(tuned()?.create()?, from, &[])?;
     let group = queues.consumer().group_metadata();
     let mut next = [0; PARTITIONS as usize];
     let mut seen = 0;
