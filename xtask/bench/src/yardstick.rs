@@ -6,6 +6,7 @@ mod poll;
 mod queues;
 mod relay;
 mod split;
+mod window;
 
 use std::path::PathBuf;
 
@@ -16,7 +17,7 @@ use rdkafka::config::ClientConfig;
 use crate::broker;
 
 pub(crate) use arrivals::stamp;
-pub(crate) use batch::{FROM, TO};
+pub(crate) use window::Window;
 
 /// Which one.
 #[derive(Subcommand)]
@@ -27,6 +28,9 @@ pub(crate) enum Yardstick {
     Batch {
         topic: String,
         records: u64,
+        /// Print how fast the middle was, and stop behind it.
+        #[arg(long)]
+        window: bool,
         /// Topics without records that are read, too.
         beside: Vec<String>,
     },
@@ -48,7 +52,9 @@ impl Yardstick {
     pub(crate) fn run(self) -> Result<()> {
         match self {
             Self::Split { file } => split::run(&file),
-            Self::Batch { topic, records, beside } => batch::run(&topic, records, &beside),
+            Self::Batch { topic, records, window, beside } => {
+                batch::run(&topic, records, window, &beside)
+            }
             Self::Poll { topic, records, defaults } => poll::run(&topic, records, defaults),
             Self::Relay { from, to, records } => relay::run(&from, &to, records),
             Self::Arrivals { topic, records } => arrivals::run(&topic, records),

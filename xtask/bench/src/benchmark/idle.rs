@@ -16,10 +16,13 @@ use crate::rounds::{Contestant, in_turn};
 use crate::running::Running;
 use crate::site::Site;
 use crate::spread::Spread;
-use crate::yardstick::{FROM, TO};
+use crate::yardstick::Window;
 
 /// More partitions than this in one request are too many for a controller.
 const PARTITIONS_OF_TOPIC: u32 = 1000;
+
+/// Between two looks at a run.
+const LOOKS: Duration = Duration::from_millis(100);
 
 pub(super) fn measure(site: &Site, topics: &mut Topics) -> Result<Vec<Row>> {
     let busy = topics.small_records(site)?;
@@ -93,29 +96,23 @@ impl Crowd<'_> {
         let pipeline = site.pipeline("idle", &format!("{text}{TO_NULL}"))?;
         let state = site.gone("state")?;
         let mut running = Running::start(site, &pipeline, &state)?;
-        let reached = |running: &Running, part: f64| {
+        let mut window = Window::new(self.busy.records);
+        let speed = running.until("the middle of all records", |running| {
             let (seconds, records) = running.progress()?;
-            let enough = records as f64 >= self.busy.records as f64 * part;
-            Ok(enough.then_some((seconds, records)))
-        };
-        let (from, before) =
-            running.until("a tenth of the records", |running| reached(running, FROM))?;
-        // Looking costs something where there is much to see, so it is looked seldom.
-        thread::sleep(Duration::from_millis(200));
-        let (now, after) = running.progress()?;
-        let left = self.busy.records as f64 * TO - after as f64;
-        let speed = (after - before) as f64 / (now - from).max(0.001);
-        if left > 0.0 && speed > 0.0 {
-            thread::sleep(Duration::from_secs_f64((left / speed).min(60.0)));
-        }
-        let (to, after) = running.progress()?;
+            let speed = window.saw(seconds, records);
+            if speed.is_none() {
+                // Looking costs something where there is much to see.
+                thread::sleep(LOOKS);
+            }
+            Ok(speed)
+        })?;
         running.kill()?;
-        Ok((after - before) as f64 / (to - from).max(0.001))
+        Ok(speed)
     }
 
     /// The same of a bare loop around the batch call.
     fn bare_speed(&self, site: &Site) -> Result<f64> {
-        let mut command = site.itself(["yardstick", "batch", &self.busy.name]);
+        let mut command = site.itself(["yardstick", "batch", "--window", &self.busy.name]);
         command.arg(self.busy.records.to_string());
         command.args(self.topics.iter().map(|topic| &topic.name));
         site.time(command)?.stdout.trim().parse().context("it said no number")
