@@ -4,11 +4,11 @@ use std::fmt::Write as _;
 
 use crate::report::{Aim, Report, Row, short};
 
-const WIDTH: f64 = 900.0;
+const WIDTH: f64 = 1020.0;
 /// Where bars begin.
-const LEFT: f64 = 390.0;
+const LEFT: f64 = 510.0;
 /// Where the longest one ends; the numbers stand behind.
-const RIGHT: f64 = 740.0;
+const RIGHT: f64 = 860.0;
 const TOP: f64 = 84.0;
 const LINE: f64 = 26.0;
 /// What is more than this is drawn as long as this.

@@ -167,7 +167,10 @@ impl Report {
         let mut lines =
             vec![["benchmark", "case", "lockgate", "yardstick", "ratio", "aim"].map(str::to_owned)];
         for row in &self.rows {
-            let value = |spread: &Spread| format!("{} {}", short(spread.median), row.unit);
+            let value = |spread: &Spread| {
+                let space = if row.unit.starts_with('B') { "" } else { " " };
+                format!("{}{space}{}", short(spread.median), row.unit)
+            };
             let ours = row.ours.as_ref().map_or("-".into(), |ours| {
                 if row.theirs.is_some() {
                     value(ours)

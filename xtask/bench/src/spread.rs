@@ -22,7 +22,7 @@ impl Spread {
         sorted.sort_by(f64::total_cmp);
         let (min, max) = (sorted.first().copied(), sorted.last().copied());
         let upper = sorted.get(sorted.len() / 2).copied().unwrap_or_default();
-        let median = if sorted.len() % 2 == 0 && !sorted.is_empty() {
+        let median = if sorted.len().is_multiple_of(2) && !sorted.is_empty() {
             f64::midpoint(sorted[sorted.len() / 2 - 1], upper)
         } else {
             upper

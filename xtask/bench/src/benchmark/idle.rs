@@ -54,7 +54,7 @@ pub(super) fn measure(site: &Site, topics: &mut Topics) -> Result<Vec<Row>> {
     }
     let found = in_turn(site, contestants)?;
     let (ours, bare) = found.split_at(1 + crowds.len());
-    let case = |name: &str| format!("{} records of 100 B beside {name}", busy.records);
+    let case = |name: &str| format!("records of 100 B beside {name}");
     let compared = |((name, _), spread): (&(&str, Crowd<'_>), &Spread)| {
         let yardstick = ("nothing idle", &ours[0]);
         Row::compared("idle", case(name), "records/s", spread, yardstick, Some(0.95))

@@ -152,10 +152,11 @@ impl Peer {
                     "-t",
                     topic,
                 ]);
+                // What it holds in memory is not bounded, so that it never waits: Debian's has no shorter wait.
                 for property in [
-                    "fetch.queue.backoff.ms=2",
                     "fetch.wait.max.ms=50",
-                    "queued.min.messages=1000000",
+                    "queued.max.messages.kbytes=2097151",
+                    "queued.min.messages=10000000",
                 ] {
                     kcat.args(["-X", property]);
                 }

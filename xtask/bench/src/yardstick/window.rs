@@ -46,11 +46,11 @@ mod tests {
     #[test]
     fn the_middle_of_a_fast_run_goes_by_records() {
         let mut window = Window::new(100);
-        let saw = [(0.5, 0), (1.0, 5), (1.2, 20), (1.6, 50)];
+        let saw = [(0.5, 0), (1.0, 5), (1.5, 20), (2.0, 50)];
         for (seconds, records) in saw {
             assert_eq!(window.saw(seconds, records), None);
         }
-        assert_eq!(window.saw(2.2, 90), Some(70.0));
+        assert_eq!(window.saw(2.5, 90), Some(70.0));
     }
 
     #[test]
