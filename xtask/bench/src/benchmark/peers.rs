@@ -49,7 +49,7 @@ const PEERS: [Peer; 6] = [
     Peer {
         name: "parallel-consumer",
         kind: Kind::Java("parallel-consumer.xml", "ParallelConsumerCount"),
-        part: 1,
+        part: 10,
     },
 ];
 
@@ -138,7 +138,7 @@ impl Peer {
         let (servers, count) = (broker::servers()?, records.to_string());
         let mut command = match self.kind {
             Kind::Kcat => {
-                let mut kcat = Command::new(program);
+                let mut kcat = limited(program);
                 kcat.args([
                     "-C",
                     "-q",
@@ -162,17 +162,24 @@ impl Peer {
                 }
                 return site.speed(records, kcat);
             }
-            Kind::Python(_, script) => words(program, &[]).with(scripts()?.join(script)),
+            Kind::Python(_, script) => limited(program).with(scripts()?.join(script)),
             Kind::Java(_, class) => {
                 let mut path = program.join("classes").into_os_string();
                 path.push(":");
                 path.push(program.join("jars").join("*"));
-                words("java", &["-Xmx2g", "-cp"]).with(path).with(format!("peers.{class}"))
+                limited("java").with("-Xmx2g").with("-cp").with(path).with(format!("peers.{class}"))
             }
         };
         command.args([&servers, topic, &count]);
         let ran = site.time(command)?;
-        let seconds: f64 = ran.stdout.trim().parse().context("it did not say how long it took")?;
+        let seconds: f64 = ran
+            .stdout
+            .lines()
+            .last()
+            .unwrap_or_default()
+            .trim()
+            .parse()
+            .context("it did not say how long it took")?;
         Ok(records as f64 / seconds)
     }
 }
@@ -195,6 +202,11 @@ fn brief(text: &str) -> String {
     };
     let found = lines.find(said).or(text.lines().next()).unwrap_or_default();
     found.chars().take(300).collect()
+}
+
+/// A command that is ended when it takes far too long, so that one peer cannot hold up all.
+fn limited(program: impl AsRef<OsStr>) -> Command {
+    words("timeout", &["300"]).with(program)
 }
 
 fn words(program: impl AsRef<OsStr>, words: &[&str]) -> Command {
