@@ -38,18 +38,18 @@ const COPY_JARS: &str = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:
 
 const PEERS: [Peer; 6] = [
     Peer { name: "kcat", kind: Kind::Kcat, part: 1 },
-    Peer { name: "bytewax", kind: Kind::Python("bytewax[kafka]", "bytewax_count.py"), part: 5 },
-    Peer { name: "pathway", kind: Kind::Python("pathway", "pathway_count.py"), part: 10 },
+    Peer { name: "bytewax", kind: Kind::Python("bytewax[kafka]", "bytewax_count.py"), part: 20 },
+    Peer { name: "pathway", kind: Kind::Python("pathway", "pathway_count.py"), part: 40 },
     Peer {
         name: "quixstreams",
         kind: Kind::Python("quixstreams", "quixstreams_count.py"),
-        part: 20,
+        part: 80,
     },
     Peer { name: "decaton", kind: Kind::Java("decaton.xml", "DecatonCount"), part: 1 },
     Peer {
         name: "parallel-consumer",
         kind: Kind::Java("parallel-consumer.xml", "ParallelConsumerCount"),
-        part: 10,
+        part: 40,
     },
 ];
 
@@ -66,7 +66,7 @@ pub(super) fn measure(site: &Site, topics: &mut Topics) -> Result<Vec<Row>> {
             }
         }
     }
-    let topic = topics.filled(site.scaled(5_000_000), 100)?;
+    let topic = topics.small_records(site)?;
     let pipeline = site.pipeline("peers", &format!("{}{TO_NULL}", topic_to_its_end(&topic)?))?;
     let mut running = Vec::new();
     for (peer, program) in ready {
@@ -193,15 +193,12 @@ fn scripts() -> Result<PathBuf> {
     Ok(folder)
 }
 
-/// The last line of what went wrong that says something.
+/// The line of what went wrong that says most.
 fn brief(text: &str) -> String {
-    let mut lines = text.lines().rev().map(str::trim);
-    let said = |line: &&str| {
-        let tells = line.contains("rror") || line.contains("not ");
-        tells && !line.contains("[Help 1] http") && !line.contains("re-run")
-    };
-    let found = lines.find(said).or(text.lines().next()).unwrap_or_default();
-    found.chars().take(300).collect()
+    let with = |word| text.lines().find(|line| line.contains(word));
+    let last = || text.lines().rev().find(|line| line.contains("rror"));
+    let found = with("ould not").or_else(|| with("Failed")).or_else(last).or(text.lines().next());
+    found.unwrap_or_default().trim().chars().take(300).collect()
 }
 
 /// A command that is ended when it takes far too long, so that one peer cannot hold up all.
@@ -224,5 +221,18 @@ impl With for Command {
     fn with(mut self, word: impl AsRef<OsStr>) -> Command {
         self.arg(word);
         self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_reason_is_the_line_that_says_most() {
+        let maven = "mvn failed:\n[ERROR] Could not find artifact a:b:1\n[ERROR] [Help 1] Error";
+        assert_eq!(brief(maven), "[ERROR] Could not find artifact a:b:1");
+        assert_eq!(brief("trace\nModuleNotFoundError: no x\n"), "ModuleNotFoundError: no x");
+        assert_eq!(brief("it is not there"), "it is not there");
     }
 }
