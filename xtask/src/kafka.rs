@@ -103,6 +103,11 @@ impl Broker {
             }
         }
     }
+
+    /// The version of Kafka, unless the broker is not ours.
+    pub(crate) fn version(&self) -> Option<&'static str> {
+        matches!(self, Broker::Started(_)).then(java::kafka_version)
+    }
 }
 
 /// A cluster of ours that answers. Dropping this stops it, unless it ran before.

@@ -66,7 +66,7 @@ enum Verb {
     Kafka(kafka::Arguments),
     /// Kill processes and brokers again and again under millions of records, for many minutes.
     Prove(prove::Arguments),
-    /// Measure how fast lockgate is beside a loop that only splits the same file into lines.
+    /// Measure how fast lockgate is beside bare loops over the same files and topics; `--help` names what there is.
     Bench(bench::Arguments),
     /// Build the documentation of the workspace; a warning is an error.
     Doc(doc::Arguments),

@@ -26,7 +26,10 @@ const MEMBERS: &[Member] = &[
     Member { folder: "xtask/model",      package: "lockgate-model",         may_see: &[
         "lockgate-core", "lockgate-controller",
     ] },
-    Member { folder: "xtask/sim",            package: "lockgate-sim",           may_see: &[
+    Member { folder: "xtask/bench",      package: "lockgate-bench",         may_see: &[
+        "lockgate-core", "lockgate-controller", "lockgate-file-adapter",
+    ] },
+    Member { folder: "xtask/sim",        package: "lockgate-sim",           may_see: &[
         "lockgate-core", "lockgate-controller",
     ] },
 ];
