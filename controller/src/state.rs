@@ -307,22 +307,20 @@ impl State {
         in_transaction(&self.path, &mut self.database, "storing a checkpoint", |transaction| {
             let step = checkpoint.step;
             let sql = "DELETE FROM journal WHERE step <= ?1";
-            transaction.execute(sql, [last_journaled.cast_signed()])?;
+            transaction.prepare_cached(sql)?.execute([last_journaled.cast_signed()])?;
             for (key, settings) in settings {
                 schema::write_fact(transaction, key, settings)?;
             }
-            transaction.execute("DELETE FROM checkpoint", [])?;
-            transaction.execute("DELETE FROM position", [])?;
+            transaction.prepare_cached("DELETE FROM checkpoint")?.execute([])?;
+            transaction.prepare_cached("DELETE FROM position")?.execute([])?;
             let at = stored_at_ms;
-            transaction.execute(
-                "INSERT INTO checkpoint (step, stored_at_ms, circuit, seal) VALUES (?1, ?2, ?3, ?4)",
-                params![
-                    step.cast_signed(),
-                    at.cast_signed(),
-                    checkpoint.circuit,
-                    seal(&[&step.to_le_bytes(), &at.to_le_bytes(), &checkpoint.circuit]),
-                ],
-            )?;
+            let sql = "INSERT INTO checkpoint (step, stored_at_ms, circuit, seal) VALUES (?1, ?2, ?3, ?4)";
+            transaction.prepare_cached(sql)?.execute(params![
+                step.cast_signed(),
+                at.cast_signed(),
+                checkpoint.circuit,
+                seal(&[&step.to_le_bytes(), &at.to_le_bytes(), &checkpoint.circuit]),
+            ])?;
             let mut insert = transaction.prepare_cached(
                 "INSERT INTO position (kind, name, position, seal) VALUES (?1, ?2, ?3, ?4)",
             )?;

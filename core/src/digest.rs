@@ -124,15 +124,22 @@ impl PartHasher {
     }
 
     fn row(&mut self, record: &Record<'_>) {
-        self.feed(&record.offset.to_le_bytes());
+        // All that has the same size for every record at once.
+        let mut head = [0; 25];
+        head[..8].copy_from_slice(&record.offset.to_le_bytes());
         // Not the leader epoch: it belongs to the cluster that stored the record, not to the record.
-        self.feed(&[match record.timestamp.map(|timestamp| timestamp.kind) {
+        head[8] = match record.timestamp.map(|timestamp| timestamp.kind) {
             None => 0,
             Some(TimestampKind::Create) => 1,
             Some(TimestampKind::LogAppend) => 2,
-        }]);
-        self.feed(&record.timestamp.map_or(0, |timestamp| timestamp.ms).to_le_bytes());
-        self.field(record.key);
+        };
+        let ms = record.timestamp.map_or(0, |timestamp| timestamp.ms);
+        head[9..17].copy_from_slice(&ms.to_le_bytes());
+        head[17..].copy_from_slice(&length(record.key).to_le_bytes());
+        self.feed(&head);
+        if let Some(key) = record.key {
+            self.feed(key);
+        }
         self.field(record.value);
         self.feed(&(record.headers.len() as u64).to_le_bytes());
         for header in record.headers.iter() {
@@ -141,6 +148,7 @@ impl PartHasher {
         }
     }
 
+    #[inline]
     fn feed(&mut self, bytes: &[u8]) {
         if self.small.len() + bytes.len() <= SMALL_BYTES {
             self.small.extend_from_slice(bytes);
@@ -155,12 +163,16 @@ impl PartHasher {
         self.small.clear();
     }
 
-    /// Length first, so that neighbouring fields cannot trade bytes; an absent field has its own length.
+    /// Length first, so that neighbouring fields cannot trade bytes.
     fn field(&mut self, bytes: Option<&[u8]>) {
-        let len = bytes.map_or(u64::MAX, |bytes| bytes.len() as u64);
-        self.feed(&len.to_le_bytes());
+        self.feed(&length(bytes).to_le_bytes());
         self.feed(bytes.unwrap_or_default());
     }
+}
+
+/// An absent field has a length of its own.
+fn length(bytes: Option<&[u8]>) -> u64 {
+    bytes.map_or(u64::MAX, |bytes| bytes.len() as u64)
 }
 
 fn same(a: &Arc<Partition>, b: &Arc<Partition>) -> bool {

@@ -67,11 +67,15 @@ pub(super) fn ensure(path: &Path, pipeline: &str, has_lived: bool) -> Result<(),
         }
         _ => {}
     }
+    // Until it has its name a crash may leave anything of it, so it needs no journal of its own.
     let create = || {
-        let connection = Connection::open(&new)?;
-        connection.execute_batch(TABLES)?;
-        write_fact(&connection, "format", FORMAT)?;
-        write_fact(&connection, "pipeline", pipeline)?;
+        let mut connection = Connection::open(&new)?;
+        connection.pragma_update(None, "journal_mode", "OFF")?;
+        let transaction = connection.transaction()?;
+        transaction.execute_batch(TABLES)?;
+        write_fact(&transaction, "format", FORMAT)?;
+        write_fact(&transaction, "pipeline", pipeline)?;
+        transaction.commit()?;
         connection.close().map_err(|(_, error)| error)
     };
     create().map_err(|error| classify(path, "creating the database", error))?;
