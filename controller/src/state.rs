@@ -146,6 +146,8 @@ impl State {
             fault: None,
             _lock: lock,
         };
+        // What a process that was killed had written may not have reached the disk; from here on it is relied on.
+        state.empty_log()?;
         state.check_whole()?;
         state.settings = Box::new(state.compare(owner, accept_changes)?);
         if let Some(input) =
@@ -359,7 +361,7 @@ impl State {
             self.database.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
             self.database.busy_timeout(schema::PATIENCE)
         };
-        let what = "moving a checkpoint into the database";
+        let what = "moving the write-ahead log into the database";
         move_it().map_err(|error| schema::classify(&self.path, what, error))
     }
 

@@ -358,6 +358,25 @@ fn no_checkpoint_depends_on_the_write_ahead_log() {
     assert_eq!(open(copy.path()).checkpoint().unwrap().unwrap().step, 1);
 }
 
+/// What a process had written when it was killed was there for the next one, and was gone when the power was: records
+/// that had been written meanwhile came a second time.
+#[test]
+fn what_a_killed_process_left_in_the_log_is_made_durable_first() {
+    let dir = TempDir::new().unwrap();
+    let mut state = open(dir.path());
+    state.store(&checkpoint(0), 5).unwrap();
+    state.append(&[step(1, vec![part(1, 3)])]).unwrap();
+    let killed = TempDir::new().unwrap();
+    for file in [DATABASE, "state.db-wal"] {
+        fs::copy(dir.path().join(file), killed.path().join(file)).unwrap();
+    }
+    let log = killed.path().join("state.db-wal");
+    assert!(fs::metadata(&log).unwrap().len() > 0);
+    let state = open(killed.path());
+    assert_eq!(fs::metadata(&log).unwrap().len(), 0, "it is in the database now");
+    assert_eq!(state.last_journaled().unwrap(), Some(1));
+}
+
 /// A letter that had changed in a stored fact looked like a changed pipeline, or like no fact at all: an input that
 /// people had paused was read.
 #[test]

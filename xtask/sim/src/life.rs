@@ -31,10 +31,10 @@ pub(crate) struct Report {
 }
 
 /// A process that has not ended by then is killed.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Where nothing is wrong any more everything ends within this time.
-const PROGRESS: Duration = Duration::from_secs(60);
+const PROGRESS: Duration = Duration::from_secs(120);
 
 enum LifeEnd {
     ByItself(Box<Ended>),
@@ -111,7 +111,9 @@ fn live(
     let strikes_now = if is_last { &[] } else { strikes };
     let ended = runtime.block_on(async {
         world.lock().begin(life);
-        run(world, strikes_now, is_last, deliberate, state).await
+        let ended = run(world, strikes_now, is_last, deliberate, state).await;
+        world.lock().end();
+        ended
     });
     let ended = match ended {
         LifeEnd::ByItself(_) if disk::is_gone() => LifeEnd::FromOutside(end_inside),

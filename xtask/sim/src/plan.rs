@@ -106,7 +106,7 @@ impl Plan {
             min_batch: one_of(&mut rng, &[1, 3, 10, 1_000]),
             delay_ms: one_of(&mut rng, &[1, 1, 5, 20]),
             max_batch: one_of(&mut rng, &[1, 2, 5, 100]),
-            stall_ms: one_of(&mut rng, &[50, 500, 2_000]),
+            stall_ms: one_of(&mut rng, &[250, 500, 2_000]),
             stops_on_stall: rng.bool(),
             shutdown_ms: one_of(&mut rng, &[20, 200, 5_000]),
             lives,

@@ -268,7 +268,6 @@ impl Reader {
     /// What it does when nobody wants anything.
     fn work(&mut self) {
         let limits = self.consumer.limits();
-        let before = self.held.size();
         let is_connected = !self.world.lock().input_troubles[self.place].is_disconnected;
         let reads = self.is_running && is_connected;
         let room = |held: &Held| {
@@ -280,6 +279,7 @@ impl Reader {
                 while reads && fetch > 0 && room(&self.held) && self.held.fetch(0) {
                     fetch -= 1;
                 }
+                self.held.announce(self.consumer.as_ref());
             }
             Some(dealt) => {
                 dealt.turn(
@@ -296,10 +296,6 @@ impl Reader {
                     room,
                 );
             }
-        }
-        let now = self.held.size();
-        if let Some(more) = now.minus(before).filter(|more| more.records > 0) {
-            self.consumer.buffered(more);
         }
         if self.is_running
             && self.plan.kind != Kind::Group

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use fastrand::Rng;
 
@@ -54,6 +55,8 @@ pub(crate) struct World {
     pub(crate) trace: Option<Vec<String>>,
     pub(crate) life: usize,
     begun: Option<tokio::time::Instant>,
+    /// When the life was over.
+    ended: Option<Duration>,
 }
 
 impl World {
@@ -78,6 +81,7 @@ impl World {
             trace: traces.then(Vec::new),
             life: 0,
             begun: None,
+            ended: None,
             plan,
         }
     }
@@ -85,11 +89,16 @@ impl World {
     /// A process starts; nothing is wrong.
     pub(crate) fn begin(&mut self, life: usize) {
         self.life = life;
-        self.begun = Some(tokio::time::Instant::now());
+        (self.begun, self.ended) = (Some(tokio::time::Instant::now()), None);
         self.input_troubles = self.plan.inputs.iter().map(|_| InputTrouble::default()).collect();
         self.output_troubles = self.plan.outputs.iter().map(|_| OutputTrouble::default()).collect();
         (self.slow_disk_ms, self.slow_outputs_ms, self.in_flight) = (0, 0, 0);
         self.upstreams.iter_mut().for_each(Upstream::begin);
+    }
+
+    /// Virtual time ends here.
+    pub(crate) fn end(&mut self) {
+        self.ended = self.begun.map(|begun| begun.elapsed());
     }
 
     pub(crate) fn happened(&mut self, what: &'static str) {
@@ -104,7 +113,8 @@ impl World {
 
     pub(crate) fn note(&mut self, text: impl FnOnce() -> String) {
         if let Some(trace) = &mut self.trace {
-            let at = self.begun.map(|begun| begun.elapsed().as_millis()).unwrap_or_default();
+            let elapsed = || self.begun.map(|begun| begun.elapsed()).unwrap_or_default();
+            let at = self.ended.unwrap_or_else(elapsed).as_millis();
             trace.push(format!("life {} {at:>6} ms  {}", self.life, text()));
         }
     }

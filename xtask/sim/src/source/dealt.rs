@@ -123,6 +123,7 @@ impl Dealt {
         }
         if outside.reads {
             self.fetch(held, &outside, rng, room);
+            held.announce(outside.consumer);
             // All that may be pending is, and only a checkpoint can change that.
             let waits = held.is_empty() && !self.undone.is_empty();
             if waits && !std::mem::replace(&mut self.has_asked, true) {
@@ -165,6 +166,7 @@ impl Dealt {
     fn advance(&mut self, held: &mut Held, outside: &Outside<'_>, now: Duration) {
         self.contexts.advance(now);
         while let Some(action) = self.contexts.next_action() {
+            outside.world.lock().note(|| format!("input {}: {action:?}", outside.place));
             match action {
                 ContextAction::Assign(assigned) => {
                     for assigned in assigned {

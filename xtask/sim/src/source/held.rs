@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use fastrand::Rng;
 use lockgate_core::{
-    Batch, BatchBuilder, BufferSize, EndpointError, FaultTolerance, NewRecord, Partition, Position,
-    Resume, Tickets,
+    Batch, BatchBuilder, BufferSize, EndpointError, FaultTolerance, InputConsumer, NewRecord,
+    Partition, Position, Resume, Tickets,
 };
 use serde_json::{Map, Value as JsonValue, json};
 
@@ -32,6 +32,8 @@ pub(super) struct Held {
     gives_changes: bool,
     has_position: bool,
     fetched: VecDeque<Fetched>,
+    /// Those at the end of it that were not announced.
+    unannounced: u64,
     /// Of each partition, the first record that was not handed over.
     next: Vec<u32>,
     /// Of each partition, the first record that was not fetched.
@@ -75,6 +77,7 @@ impl Held {
             gives_changes: plan.kind == Kind::Topic,
             has_position: false,
             fetched: VecDeque::new(),
+            unannounced: 0,
             behind: next.clone(),
             next,
         }
@@ -109,7 +112,16 @@ impl Held {
         let Some(n) = self.following(partition) else { return false };
         self.behind[partition as usize] += 1;
         self.fetched.push_back(Fetched { partition, n, tickets });
+        self.unannounced += 1;
         true
+    }
+
+    /// Announces what was fetched since it was last called.
+    pub(super) fn announce(&mut self, consumer: &dyn InputConsumer) {
+        let records = std::mem::take(&mut self.unannounced);
+        if records > 0 {
+            consumer.buffered(BufferSize { records, bytes: records * RECORD_BYTES });
+        }
     }
 
     /// The partition is read from here on; what is held of it is dropped.
