@@ -143,6 +143,8 @@ struct Progress {
     next: usize,
     /// The first record that was not announced.
     buffered: usize,
+    /// What was announced and not handed over.
+    held: BufferSize,
     running: bool,
     ended: bool,
     closed: bool,
@@ -157,12 +159,13 @@ impl MemoryReader {
     fn fill(&self, progress: &mut Progress) {
         let limits = self.consumer.limits();
         let start = progress.buffered;
-        let mut held = self.input.size(progress.next..start);
         while progress.buffered < self.input.records.len() {
-            held = held.plus(self.input.size(progress.buffered..progress.buffered + 1));
+            let next = self.input.size(progress.buffered..progress.buffered + 1);
+            let held = progress.held.plus(next);
             if !limits.allow(held) {
                 break;
             }
+            progress.held = held;
             progress.buffered += 1;
         }
         if progress.buffered > start {
@@ -199,6 +202,8 @@ impl MemoryReader {
             to = (from + 1..=to).find(|position| self.is_seekable(*position)).unwrap_or(to);
         }
         progress.next = to;
+        let given = self.input.size(from..to);
+        progress.held = progress.held.minus(given).unwrap_or(BufferSize::ZERO);
         match self.input.batches(from..to) {
             Ok(batches) => self.consumer.extended(batches, self.resume(from, to)),
             Err(error) => self.fail(progress, error),
@@ -219,6 +224,7 @@ impl MemoryReader {
             }
         };
         (progress.next, progress.buffered) = (range.end, range.end);
+        progress.held = BufferSize::ZERO;
         self.consumer.buffered(self.input.size(range.clone()));
         match self.input.batches(range) {
             Ok(batches) => self.consumer.replayed(batches),
