@@ -216,7 +216,7 @@ impl Controller {
         };
         let taps = Arc::<Taps>::default();
         let worker = Worker::start(
-            host.as_ref(),
+            &host,
             circuit,
             outputs,
             recorder,

@@ -4,8 +4,10 @@
 use std::future::Future;
 use std::io;
 use std::pin::Pin;
-use std::thread::{Builder, JoinHandle};
-use std::time::SystemTime;
+use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::{self, Builder, JoinHandle, Thread};
+use std::time::{Duration, Instant, SystemTime};
 
 use crate::sequence::SequenceFault;
 use crate::state::StateFault;
@@ -20,6 +22,9 @@ pub trait Host: Send + Sync {
     /// # Errors
     /// If it cannot be begun.
     fn spawn(&self, name: &'static str, task: Task) -> io::Result<Option<JoinHandle<()>>>;
+
+    /// Is done when this time has passed.
+    fn sleep(&self, time: Duration) -> Task;
 
     /// The time to write beside what is stored. Nothing depends on it.
     fn wall_clock(&self) -> SystemTime;
@@ -39,18 +44,61 @@ pub enum HostFault {
     State(StateFault),
 }
 
-/// Each task on a thread of its own, where it may block.
+/// Each task on a thread of its own, where it may block: what it calls is in no runtime.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Threads;
 
 impl Host for Threads {
     fn spawn(&self, name: &'static str, task: Task) -> io::Result<Option<JoinHandle<()>>> {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
-        let thread = Builder::new().name(name.into()).spawn(move || runtime.block_on(task))?;
-        Ok(Some(thread))
+        Builder::new().name(name.into()).spawn(move || finish(task)).map(Some)
+    }
+
+    fn sleep(&self, time: Duration) -> Task {
+        Box::pin(Nap { until: Instant::now() + time, is_timed: false })
     }
 
     fn wall_clock(&self) -> SystemTime {
         SystemTime::now()
+    }
+}
+
+struct Unpark(Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
+fn finish(mut task: Task) {
+    let waker = Waker::from(Arc::new(Unpark(thread::current())));
+    let mut context = Context::from_waker(&waker);
+    while task.as_mut().poll(&mut context).is_pending() {
+        thread::park();
+    }
+}
+
+/// Waits with a thread that wakes it: nobody naps but for a disk that is full.
+struct Nap {
+    until: Instant,
+    is_timed: bool,
+}
+
+impl Future for Nap {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        let left = self.until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Poll::Ready(());
+        }
+        if !std::mem::replace(&mut self.is_timed, true) {
+            let waker = context.waker().clone();
+            thread::spawn(move || {
+                thread::sleep(left);
+                waker.wake();
+            });
+        }
+        Poll::Pending
     }
 }

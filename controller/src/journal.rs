@@ -82,9 +82,8 @@ impl Journal {
         let keeper = Keeper {
             work: waiting,
             waiting: VecDeque::new(),
-            space: SpaceWait { events, called_off },
+            space: SpaceWait { events, called_off, host: host.clone() },
             kept: kept.clone(),
-            host: host.clone(),
         };
         let thread = host.spawn("lockgate-journal", Box::pin(keeper.run(source)))?;
         Ok(Self { work: Some(work), thread, patience: Some(patience), kept })
@@ -134,7 +133,6 @@ struct Keeper {
     waiting: VecDeque<Work>,
     space: SpaceWait,
     kept: Arc<Kept>,
-    host: Arc<dyn Host>,
 }
 
 impl Keeper {
@@ -180,7 +178,8 @@ impl Keeper {
                 })
             }
             Work::Store(checkpoint) => {
-                let now = self.host.wall_clock().duration_since(UNIX_EPOCH).unwrap_or_default();
+                let now =
+                    self.space.host.wall_clock().duration_since(UNIX_EPOCH).unwrap_or_default();
                 let store = || state.store(&checkpoint, now.as_millis() as u64);
                 self.space.until_space(is_full, store).await.map(|bytes| {
                     // It covers every step that was journaled before.

@@ -1,10 +1,11 @@
 //! Trying again while a disk is full.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::mpsc::{Receiver, UnboundedSender};
-use tokio::time::timeout;
 
+use crate::host::Host;
 use crate::sequence::Event;
 
 /// How long to wait for space before trying again.
@@ -15,6 +16,7 @@ pub(crate) struct SpaceWait {
     pub(crate) events: UnboundedSender<Event>,
     /// Disconnected when the run is over.
     pub(crate) called_off: Receiver<()>,
+    pub(crate) host: Arc<dyn Host>,
 }
 
 impl SpaceWait {
@@ -33,9 +35,11 @@ impl SpaceWait {
                         waited = true;
                         let _ = self.events.send(Event::Blocked { reason: error.to_string() });
                     }
-                    // Nothing comes; only the end of the run is told.
-                    if timeout(PATIENCE, self.called_off.recv()).await.is_ok() {
-                        return Err(error);
+                    tokio::select! {
+                        biased;
+                        // Nothing comes; only the end of the run is told.
+                        _ = self.called_off.recv() => return Err(error),
+                        () = self.host.sleep(PATIENCE) => {}
                     }
                 }
                 settled => {

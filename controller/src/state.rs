@@ -13,6 +13,7 @@ mod schema;
 mod settings;
 
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -146,8 +147,6 @@ impl State {
             fault: None,
             _lock: lock,
         };
-        // What a process that was killed had written may not have reached the disk; from here on it is relied on.
-        state.empty_log()?;
         state.check_whole()?;
         state.settings = Box::new(state.compare(owner, accept_changes)?);
         if let Some(input) =
@@ -155,6 +154,12 @@ impl State {
             && owner.keeps_journal
         {
             return Err(StateError::InputGone { path: path.into(), input });
+        }
+        // What a process that was killed had written may not have reached the disk; from here on it is relied on.
+        match state.empty_log() {
+            // The log was made durable before anything was moved.
+            Err(StateError::Full { .. }) => {}
+            emptied => emptied?,
         }
         Ok(state)
     }
@@ -275,7 +280,8 @@ impl State {
                     let (seek, whole) = (part.seek.json().to_string(), part.seek.is_whole());
                     let replay = encode_msgpack(&part.replay);
                     bytes += (seek.len() + replay.len()) as u64;
-                    let seal = journal_seal(step.step, input, &seek, whole, &replay, part.digest);
+                    let place = (step.step, step.parts.len());
+                    let seal = journal_seal(place, input, &seek, whole, &replay, part.digest);
                     let PartDigest { records, hash } = part.digest;
                     let (records, hash) = (records.cast_signed(), hash.cast_signed());
                     let step = step.step.cast_signed();
@@ -354,15 +360,22 @@ impl State {
 
     /// Moves what the write-ahead log has into the database: a log that is damaged counts as one that ends there, and
     /// what was promised must not depend on it. Whoever reads the database just then keeps that from happening, this
-    /// time, and is not waited for.
+    /// time, and is not waited for; the log is durable all the same.
     fn empty_log(&self) -> Result<(), StateError> {
-        let move_it = || {
-            self.database.busy_timeout(PATIENCE_WITH_READERS)?;
-            self.database.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
-            self.database.busy_timeout(schema::PATIENCE)
-        };
         let what = "moving the write-ahead log into the database";
-        move_it().map_err(|error| schema::classify(&self.path, what, error))
+        let classify = |error| schema::classify(&self.path, what, error);
+        self.database.busy_timeout(PATIENCE_WITH_READERS).map_err(classify)?;
+        let sql = "PRAGMA wal_checkpoint(TRUNCATE)";
+        let is_busy = self.database.query_row(sql, [], |row| row.get::<_, bool>(0));
+        self.database.busy_timeout(schema::PATIENCE).map_err(classify)?;
+        if is_busy.map_err(classify)? {
+            tracing::warn!("somebody else reads the state directory, whose log grows meanwhile");
+            let log = self.path.join(format!("{DATABASE}-wal"));
+            let synced = File::open(log).and_then(|log| log.sync_all());
+            let path = self.path.clone();
+            synced.map_err(|error| StateError::Storage { path, what, source: error.into() })?;
+        }
+        Ok(())
     }
 
     /// Checks that nothing is missing that must be there.
@@ -373,18 +386,23 @@ impl State {
             found.map_err(|error| schema::classify(&self.path, "checking the database", error))
         };
         let first = query("SELECT min(step) FROM journal")?.map(i64::cast_unsigned);
-        match checkpoint {
-            // Settings come with the first checkpoint.
-            None if self.has_settings()? => {
-                Err(self.reader().damaged("the checkpoint is missing".into()))
-            }
-            Some(checkpoint) if first.is_some_and(|first| first <= checkpoint.step) => {
-                let step = checkpoint.step;
-                let what =
-                    format!("the journal has steps that the checkpoint at step {step} covers");
-                Err(self.reader().damaged(what))
-            }
-            _ => Ok(()),
+        let damaged = |what: String| Err(self.reader().damaged(what));
+        let Some(checkpoint) = checkpoint else {
+            return match self.has_settings()? {
+                // They come with the first checkpoint.
+                true => damaged("the checkpoint is missing".into()),
+                false => Ok(()),
+            };
+        };
+        let step = checkpoint.step;
+        if first.is_some_and(|first| first <= step) {
+            return damaged(format!(
+                "the journal has steps that the checkpoint at step {step} covers"
+            ));
+        }
+        match self.has_settings()? {
+            true => Ok(()),
+            false => damaged("the settings of the last run are missing".into()),
         }
     }
 

@@ -45,7 +45,7 @@ pub(crate) struct Worker {
 
 impl Worker {
     pub(crate) fn start(
-        host: &dyn Host,
+        host: &Arc<dyn Host>,
         circuit: Box<dyn Circuit>,
         outputs: Vec<NamedOutput>,
         recorder: Option<Box<dyn Recorder>>,
@@ -66,7 +66,7 @@ impl Worker {
             hashes,
             recorder,
             taps,
-            space: SpaceWait { events, called_off },
+            space: SpaceWait { events, called_off, host: host.clone() },
         };
         let thread = host.spawn("lockgate-worker", Box::pin(station.run(waiting)))?;
         Ok(Self { work: Some(work), thread, patience: Some(patience), written })

@@ -101,9 +101,7 @@ fn in_state(at: &At, token: Option<Token>) -> Result<Found, Failed> {
     let token = match (token, &advertised.token_file) {
         (Some(token), _) => Some(token),
         (None, Some(path)) => Some(Token::read(path)?),
-        (None, None) => pipeline
-            .and_then(|pipeline| pipeline.control?.token)
-            .and_then(|token| Token::new(token.reveal()).ok()),
+        (None, None) => pipeline.and_then(|pipeline| pipeline.control?.token),
     };
     Ok(Found {
         url: url(&advertised.url, false)?,

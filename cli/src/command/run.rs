@@ -9,9 +9,7 @@ use lockgate_controller::Controller;
 
 use crate::args::Run;
 use crate::compose::{compose, facts};
-use crate::control::{
-    Advertised, Board, CurrentToken, Server, ServerSettings, TlsFiles, Token as ServerToken,
-};
+use crate::control::{Advertised, Board, CurrentToken, Server, ServerSettings, Token};
 use crate::exit::{Code, Failed};
 use crate::log::Log;
 use crate::operate::{Control, Open, Operation, Reloader, operate};
@@ -100,21 +98,13 @@ fn access(args: &Run, pipeline: &Pipeline) -> Result<Option<Access>, Failed> {
     let address = address.unwrap_or(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
     let of_pipeline = control.and_then(|control| control.token.as_ref());
     let token = match (&args.token_file, of_pipeline) {
-        (Some(file), _) => Some(ServerToken::read(file)?),
-        (None, Some(token)) => Some(to_server(token.reveal())?),
-        (None, None) => None,
+        (Some(file), _) => Some(Token::read(file)?),
+        (None, of_pipeline) => of_pipeline.cloned(),
     };
     let token_file = args.token_file.clone();
     let token_file = token_file.or(control.and_then(|control| control.token_file.clone()));
-    let tls = control
-        .and_then(|control| control.tls.as_ref())
-        .map(|tls| TlsFiles { certificate: tls.certificate.clone(), key: tls.key.clone() });
+    let tls = control.and_then(|control| control.tls.clone());
     Ok(Some(Access { settings: ServerSettings { address, token, tls }, token_file }))
-}
-
-fn to_server(token: &str) -> Result<ServerToken, Failed> {
-    ServerToken::new(token)
-        .map_err(|what| Failed::new(Code::Configuration, format!("control.token_file: {what}")))
 }
 
 /// What takes over settings beside the run: the log, and the server its token.
@@ -122,10 +112,8 @@ fn take_over(log: Log, token: Option<CurrentToken>) -> Box<dyn Fn(&Pipeline) + S
     Box::new(move |pipeline| {
         log.set(&pipeline.log);
         let new = pipeline.control.as_ref().and_then(|control| control.token.as_ref());
-        if let (Some(current), Some(new)) = (&token, new)
-            && let Ok(new) = to_server(new.reveal())
-        {
-            current.set(new);
+        if let (Some(current), Some(new)) = (&token, new) {
+            current.set(new.clone());
         }
     })
 }

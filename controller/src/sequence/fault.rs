@@ -50,6 +50,8 @@ pub enum SequenceFault {
     ReloadStaysPaused,
     /// A suspension that is called off leaves the readers as they are.
     CalledOffStaysPaused,
+    /// Steps are cut however many are in flight.
+    RoomIgnored,
     /// A source that is idle at a barrier holds up the inputs that got away from theirs.
     HeldUpByBarrier,
 }

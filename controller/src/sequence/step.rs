@@ -91,6 +91,7 @@ impl Sequence {
     pub(super) fn has_room(&self) -> bool {
         self.flight.len() < MAX_STEPS_IN_FLIGHT
             && self.flight.bytes() <= self.settings.max_bytes_in_flight
+            || self.has(SequenceFault::RoomIgnored)
     }
 
     /// When a step is cut at the latest.
@@ -190,14 +191,14 @@ impl Sequence {
         let Some(forming) = self.forming.take_if(|forming| forming.missing.is_empty()) else {
             return false;
         };
+        // What is left was buffered at the latest now.
+        self.held_since = (!self.holding.is_empty()).then(|| self.held_since.unwrap_or(now));
         if forming.parts.is_empty() {
             // All that were asked had ended, and closed instead of saying so once more: there is no step.
             self.drain_when_clear();
             return true;
         }
         let number = self.last_step + 1;
-        // What is left was buffered at the latest now.
-        self.held_since = (!self.holding.is_empty()).then(|| self.held_since.unwrap_or(now));
         let journals = self.settings.level == FaultTolerance::ExactlyOnce;
         let mut parts = Vec::with_capacity(forming.parts.len());
         let mut to_journal = Vec::new();
@@ -245,6 +246,9 @@ impl Sequence {
 
     /// A reader with nothing left has closed instead of answering: it has no part in the step.
     pub(super) fn closed(&mut self, input: usize) {
+        if self.inputs[input].answered() {
+            self.act(Action::Notify(Notice::Answered { input }));
+        }
         if let Some(forming) = &mut self.forming {
             forming.missing.remove(&input);
         }

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::{State, StateError, schema};
 
 /// The key among the facts of a state directory.
-const PAUSED: &str = "paused";
+pub(super) const PAUSED: &str = "paused";
 
 impl State {
     /// The inputs that people have paused and not resumed.
@@ -13,7 +13,9 @@ impl State {
     /// # Errors
     /// If they cannot be read.
     pub fn paused_inputs(&self) -> Result<BTreeSet<String>, StateError> {
-        let Some(text) = self.reader().meta(PAUSED)? else { return Ok(BTreeSet::new()) };
+        let text = self.reader().meta(PAUSED)?;
+        let missing = || self.reader().damaged("the list of paused inputs is missing".into());
+        let text = text.ok_or_else(missing)?;
         serde_json::from_str(&text).map_err(|error| {
             self.reader().damaged(format!("the list of paused inputs cannot be read: {error}"))
         })
@@ -28,6 +30,7 @@ impl State {
         let text = serde_json::json!(names).to_string();
         let kept = schema::write_fact(&self.database, PAUSED, &text);
         let what = "storing which inputs are paused";
-        kept.map_err(|error| schema::classify(&self.path, what, error))
+        kept.map_err(|error| schema::classify(&self.path, what, error))?;
+        self.empty_log()
     }
 }

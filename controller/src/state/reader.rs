@@ -117,28 +117,25 @@ impl Reader<'_> {
             rows.collect::<rusqlite::Result<Vec<JournalRow>>>()
         };
         let rows = query().map_err(|error| schema::classify(self.path, "reading it", error))?;
-        let mut steps: Vec<NamedStep> = Vec::new();
-        for row in rows {
-            let (step, part) = self.journal_part(row)?;
-            match steps.last_mut() {
-                Some(last) if last.step == step => last.parts.push(part),
-                _ => steps.push(NamedStep { step, parts: vec![part] }),
-            }
-        }
-        Ok(steps)
+        let steps = rows.chunk_by(|a, b| a.step == b.step).map(|rows| {
+            let parts = rows.iter().map(|row| self.journal_part(row, rows.len()));
+            Ok(NamedStep { step: rows[0].step, parts: parts.collect::<Result<_, StateError>>()? })
+        });
+        steps.collect()
     }
 
-    fn journal_part(&self, row: JournalRow) -> Result<(u64, NamedPart), StateError> {
+    /// One of so many parts of a step.
+    fn journal_part(&self, row: &JournalRow, parts: usize) -> Result<NamedPart, StateError> {
         let JournalRow { step, input, seek, is_whole, replay, digest, seal } = row;
         let damaged =
             || self.damaged(format!("the journal of step {step}, input {input} is damaged"));
-        if journal_seal(step, &input, &seek, is_whole, &replay, digest) != seal {
+        if journal_seal((*step, parts), input, seek, *is_whole, replay, *digest) != *seal {
             return Err(damaged());
         }
-        let seek = decode_json(&seek).map_err(|_| damaged())?;
-        let seek = if is_whole { Position::Whole(seek) } else { Position::Change(seek) };
-        let replay = decode_msgpack(&replay).ok_or_else(damaged)?;
-        Ok((step, NamedPart { input, seek, replay, digest }))
+        let seek = decode_json(seek).map_err(|_| damaged())?;
+        let seek = if *is_whole { Position::Whole(seek) } else { Position::Change(seek) };
+        let replay = decode_msgpack(replay).ok_or_else(damaged)?;
+        Ok(NamedPart { input: input.clone(), seek, replay, digest: *digest })
     }
 
     pub(super) fn damaged(&self, what: String) -> StateError {

@@ -16,9 +16,9 @@ pub(super) fn seal(fields: &[&[u8]]) -> i64 {
     hasher.finish().cast_signed()
 }
 
-/// Seals a part of a journaled step.
+/// Seals a part of a journaled step with so many parts, so that a part that is gone is missed.
 pub(super) fn journal_seal(
-    step: u64,
+    (step, parts): (u64, usize),
     input: &str,
     seek: &str,
     is_whole: bool,
@@ -27,6 +27,7 @@ pub(super) fn journal_seal(
 ) -> i64 {
     seal(&[
         &step.to_le_bytes(),
+        &(parts as u64).to_le_bytes(),
         input.as_bytes(),
         seek.as_bytes(),
         &[u8::from(is_whole)],

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use rusqlite::{Connection, ErrorCode, OpenFlags, params};
 
+use super::paused::PAUSED;
 use super::rows::seal;
 use super::{DATABASE, StateError};
 
@@ -75,6 +76,7 @@ pub(super) fn ensure(path: &Path, pipeline: &str, has_lived: bool) -> Result<(),
         transaction.execute_batch(TABLES)?;
         write_fact(&transaction, "format", FORMAT)?;
         write_fact(&transaction, "pipeline", pipeline)?;
+        write_fact(&transaction, PAUSED, "[]")?;
         transaction.commit()?;
         connection.close().map_err(|(_, error)| error)
     };

@@ -77,9 +77,13 @@ impl State {
     /// Whether the settings of an earlier run are stored.
     ///
     /// # Errors
-    /// If they cannot be read.
+    /// If they cannot be read, or some of them are missing.
     pub(super) fn has_settings(&self) -> Result<bool, StateError> {
-        stored(&self.reader()).map(|stored| !stored.is_empty())
+        match stored(&self.reader())?.len() {
+            0 => Ok(false),
+            found if found == ChangeClass::ALL.len() => Ok(true),
+            _ => Err(self.reader().damaged("some of the stored settings are missing".into())),
+        }
     }
 
     /// Compares the owner's settings with the stored ones.

@@ -52,10 +52,10 @@ impl World {
     /// A reader has handed over records: what is on its way is bounded by what readers may hold.
     pub(crate) fn handed_over(&mut self, records: u64) {
         self.in_flight += records as i64;
-        let queues = self.plan.inputs.iter().map(|input| input.max_queued.max(50));
-        let (largest, inputs) = (queues.max().unwrap_or(0), self.plan.inputs.len() as u64);
-        // In flight are the bytes of the largest queue and one step; the next step is being formed.
-        let bound = largest * (1 + 2 * inputs);
+        let largest = self.max_queued.iter().max().copied().unwrap_or_default();
+        let step = self.max_queued.iter().sum::<u64>();
+        // As much as the largest queue may be in flight, and one step; the next step is being formed.
+        let bound = largest + 2 * step;
         if self.in_flight > bound as i64 {
             self.breach(format!("{} records are in flight, {bound} may be", self.in_flight));
         }

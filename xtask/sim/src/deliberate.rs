@@ -20,7 +20,7 @@ pub(crate) enum Deliberate {
 
 impl Deliberate {
     /// Those that are looked for.
-    pub(crate) const ALL: [Self; 16] = [
+    pub(crate) const ALL: [Self; 17] = [
         Self::sequence(SequenceFault::WriteBeforeJournal),
         Self::sequence(SequenceFault::DrainingSkipped),
         Self::sequence(SequenceFault::ReplayedPositionLost),
@@ -28,6 +28,7 @@ impl Deliberate {
         Self::sequence(SequenceFault::UserPauseForgotten),
         Self::sequence(SequenceFault::PartDoubled),
         Self::sequence(SequenceFault::ReloadStaysPaused),
+        Self::sequence(SequenceFault::RoomIgnored),
         Self::sequence(SequenceFault::StopWithoutCheckpoint),
         Self::state(StateFault::NotSynced),
         Self::state(StateFault::AnsweredEarly),

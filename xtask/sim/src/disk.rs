@@ -90,7 +90,7 @@ struct Disk {
     stops_at: Option<u64>,
     /// This sync fails.
     fails_sync: Option<u64>,
-    /// This call fails.
+    /// This call fails, or the next one that is no sync.
     fails_call: Option<u64>,
     full: bool,
     /// Nothing is written any more.
@@ -173,7 +173,8 @@ impl Unsynced {
     fn lose(mut self, path: &str, rng: &mut Rng, struck: &mut Struck) -> io::Result<()> {
         let file = OpenOptions::new().read(true).write(true).open(path)?;
         for (sector, old) in std::mem::take(&mut self.forsaken) {
-            self.sectors.entry(sector).or_insert(old);
+            // What was read back from the system's memory since was never there.
+            self.sectors.insert(sector, old);
         }
         if self.sectors.is_empty() && file.metadata()?.len() == self.length {
             return Ok(());
@@ -246,7 +247,7 @@ impl Disk {
             self.struck.full += 1;
             return Verdict::Full;
         }
-        if self.fails_call == Some(self.calls) && call != Call::Sync {
+        if call != Call::Sync && self.fails_call.take_if(|at| *at <= self.calls).is_some() {
             self.struck.failed_writes += 1;
             return Verdict::Failed;
         }

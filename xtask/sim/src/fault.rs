@@ -320,6 +320,32 @@ pub(crate) fn fate(strikes: &[Strike]) -> (disk::Fate, End) {
     (fate, end)
 }
 
+/// What the disk did of what it was to do, as it is counted.
+pub(crate) fn struck(struck: disk::Struck, end: End) -> [(&'static str, u64); 3] {
+    let inside = if end == End::Kill { Fault::KillInside } else { Fault::PowerLossInside };
+    [
+        (inside.name(), struck.stopped_inside),
+        (Fault::SyncFails.name(), struck.failed_syncs),
+        (Fault::WriteFails.name(), struck.failed_writes),
+    ]
+}
+
+/// What has to happen in any long search, besides every fault.
+pub(crate) const EFFECTS: [&str; 12] = [
+    "a barrier",
+    "a commit",
+    "a late answer",
+    "a refusal after bit rot",
+    "a refused commit",
+    "a replayed step",
+    "a sector that had got through",
+    "a step that the output had",
+    "a torn sector",
+    "a write without space",
+    "an output that waits for space",
+    "an output that was cut back",
+];
+
 /// Lets a fault strike at its time. Gives how the life ends, if it does by that.
 pub(crate) async fn strike(world: &Shared, handle: &Handle, strike: Strike) -> Option<End> {
     let Strike { at, fault } = strike;
@@ -407,7 +433,7 @@ pub(crate) async fn strike(world: &Shared, handle: &Handle, strike: Strike) -> O
             }
         }
         Fault::Reload { max_batch, max_queued, max_pending } => {
-            let plan = reloaded(&world.lock(), max_batch, max_queued, max_pending);
+            let plan = reloaded(&mut world.lock(), max_batch, max_queued, max_pending);
             let inputs = plan.inputs.iter().map(InputPlan::tuning).collect();
             let _ =
                 handle.reload(lockgate_controller::Reload { tuning: plan.tuning(), inputs }).await;
@@ -425,7 +451,10 @@ fn trouble(world: &Shared, input: usize, what: impl FnOnce(&mut InputTrouble)) {
     what(&mut world.lock().input_troubles[input]);
 }
 
-fn reloaded(world: &World, max_batch: u32, max_queued: u32, max_pending: u32) -> Plan {
+fn reloaded(world: &mut World, max_batch: u32, max_queued: u32, max_pending: u32) -> Plan {
+    for most in &mut world.max_queued {
+        *most = (*most).max(max_queued.into());
+    }
     let mut plan = world.plan.clone();
     plan.max_batch = max_batch as usize;
     for input in &mut plan.inputs {

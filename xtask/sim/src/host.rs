@@ -31,6 +31,10 @@ impl Host for SimulatedHost {
         Ok(None)
     }
 
+    fn sleep(&self, time: Duration) -> Task {
+        Box::pin(sleep(time))
+    }
+
     fn wall_clock(&self) -> SystemTime {
         UNIX_EPOCH + Duration::from_secs(1_000_000_000 + self.world.lock().life as u64)
     }

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io;
+use std::panic::{self, AssertUnwindSafe};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,6 +17,7 @@ use crate::disk;
 use crate::fault::{self, Coverage, End, Fault, Strike};
 use crate::host::SimulatedHost;
 use crate::output::SimulatedOutput;
+use crate::panics;
 use crate::plan::Plan;
 use crate::source::SimulatedInput;
 use crate::tally::Tally;
@@ -54,6 +56,7 @@ pub(crate) fn simulate(
     folder: &Path,
 ) -> io::Result<Report> {
     disk::install();
+    panics::install();
     disk::replace();
     let state = folder.join("state");
     clear(&state)?;
@@ -109,12 +112,19 @@ fn live(
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build()?;
     let strikes_now = if is_last { &[] } else { strikes };
-    let ended = runtime.block_on(async {
-        world.lock().begin(life);
-        let ended = run(world, strikes_now, is_last, deliberate, state).await;
-        world.lock().end();
-        ended
-    });
+    let lived = || {
+        runtime.block_on(async {
+            world.lock().begin(life);
+            let ended = run(world, strikes_now, is_last, deliberate, state).await;
+            world.lock().end();
+            ended
+        })
+    };
+    let lived = panic::catch_unwind(AssertUnwindSafe(lived));
+    if let Some(text) = panics::take() {
+        world.lock().breach(format!("it panicked: {text}"));
+    }
+    let Ok(ended) = lived else { return Ok(false) };
     let ended = match ended {
         LifeEnd::ByItself(_) if disk::is_gone() => LifeEnd::FromOutside(end_inside),
         ended => ended,
@@ -126,13 +136,17 @@ fn live(
     drop(runtime);
     let world = &mut *world.lock();
     let mut rng = world.plan.rng("end", life);
+    let struck = disk::struck().since(before);
+    for (name, times) in fault::struck(struck, end_inside) {
+        world.coverage.add(name, times);
+    }
     match ended {
         LifeEnd::ByItself(ended) => {
             world.note(|| match &*ended {
                 Ok(status) => format!("ended well at step {}", status.step),
                 Err(error) => format!("ended: {error}"),
             });
-            world.judge_end(&ended, strikes, disk::struck().since(before));
+            world.judge_end(&ended, strikes, struck);
             if ended.is_err() && world.is_rotten {
                 world.coverage.count("a refusal after bit rot");
                 return Ok(false);
@@ -157,9 +171,6 @@ fn live(
                 world.is_rotten = true;
                 world.happened(strike.fault.name());
             }
-        }
-        if strike.fault.counts_calls() {
-            world.coverage.count(strike.fault.name());
         }
     }
     Ok(true)
@@ -204,8 +215,8 @@ async fn run(
 async fn come_to_an_end(world: Shared, handle: Handle) {
     let inputs: Vec<usize> = (0..world.lock().plan.inputs.len()).collect();
     inputs.iter().for_each(|input| world.lock().resuming(*input));
-    let _ = handle.resume(&inputs).await;
     world.lock().may_be_paused.fill(false);
+    let _ = handle.resume(&inputs).await;
     if world.lock().plan.is_endless() {
         while !world.lock().is_complete() {
             sleep(Duration::from_millis(100)).await;

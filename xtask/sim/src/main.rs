@@ -10,6 +10,7 @@ mod fault;
 mod host;
 mod life;
 mod output;
+mod panics;
 mod plan;
 mod search;
 mod shrink;
@@ -26,7 +27,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use clap::Parser;
 
-use fault::{Coverage, Fault};
+use fault::{Coverage, EFFECTS, Fault};
 use life::simulate;
 use plan::Plan;
 use search::{Until, search};
@@ -35,7 +36,8 @@ use search::{Until, search};
 ///
 /// A seed decides everything: the pipeline, what goes wrong when, and every delay. The first seed that something goes
 /// wrong with that must never go wrong ends the search; its plan is made smaller and printed, with what happened, and
-/// the exit status is 1. So it is if a kind of fault never struck in 3,000 seeds or more.
+/// the exit status is 1. So it is if a kind of fault, or an effect that matters, never came in 3,000
+/// seeds or more.
 #[derive(Parser)]
 #[command(name = "cargo xtask sim", bin_name = "cargo xtask sim")]
 struct Arguments {
@@ -130,5 +132,6 @@ fn show(coverage: &Coverage) -> Vec<&'static str> {
     for (what, times) in coverage.iter() {
         println!("{times:>12}  {what}");
     }
-    Fault::names().into_iter().filter(|name| coverage.of(name) == 0).collect()
+    let all = Fault::names().into_iter().chain(EFFECTS);
+    all.filter(|name| coverage.of(name) == 0).collect()
 }

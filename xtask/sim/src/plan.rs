@@ -70,7 +70,7 @@ pub(crate) enum OutputPlan {
 const LIFE_MS: u32 = 250;
 
 /// Calls that change the disk in such a life.
-const LIFE_CALLS: u32 = 260;
+const LIFE_CALLS: u32 = 120;
 
 impl Plan {
     /// What `seed` simulates.
@@ -187,7 +187,6 @@ fn input(rng: &mut Rng, exactly_once: bool) -> InputPlan {
 fn strike(rng: &mut Rng, inputs: &[InputPlan], outputs: &[OutputPlan]) -> Strike {
     let fault = Fault::any(rng, inputs, outputs);
     let at = match fault.counts_calls() {
-        // Most of them are made while the state directory comes to be.
         true => rng.u32(1..LIFE_CALLS),
         false => rng.u32(..LIFE_MS),
     };

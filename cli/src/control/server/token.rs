@@ -45,7 +45,7 @@ impl Token {
         let text = text.trim_ascii();
         if text.is_empty() {
             return Err(
-                "it is empty; put a long random text into it, such as `openssl rand -hex 32` gives",
+                "it is empty; write a long random word into it, such as `openssl rand -hex 32` gives",
             );
         }
         if !text.bytes().all(|byte| byte.is_ascii_graphic()) {
@@ -73,8 +73,13 @@ impl Token {
     }
 
     /// Whether `given` is the same, in a time that does not tell how much of it is.
-    pub(super) fn is(&self, given: &[u8]) -> bool {
+    pub(crate) fn is(&self, given: &[u8]) -> bool {
         self.0.as_bytes().ct_eq(given).into()
+    }
+
+    /// The secret itself, to be hidden by whoever keeps it.
+    pub(crate) fn reveal(&self) -> &str {
+        &self.0
     }
 
     /// The value of the header `Authorization` that proves to know it.

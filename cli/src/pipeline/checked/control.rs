@@ -4,7 +4,6 @@
 //! a certificate: only the token is read here, as secrets are.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
@@ -12,6 +11,7 @@ use super::super::choice::{LogFormat, LogLevel};
 use super::super::error::{Fault, KeyPath};
 use super::super::raw::{RawControl, RawLog};
 use super::Checker;
+use crate::control::{TlsFiles, Token};
 
 /// The only name of a host that means the same everywhere.
 const LOCALHOST: &str = "localhost";
@@ -26,34 +26,7 @@ pub(crate) struct Control {
     /// The file that it is in.
     pub(crate) token_file: Option<PathBuf>,
     /// Who the server is; `None`: requests come in without TLS.
-    pub(crate) tls: Option<Tls>,
-}
-
-/// The files that TLS needs. They have not been looked at.
-#[derive(Debug)]
-#[allow(dead_code, reason = "for whoever opens the port")]
-pub(crate) struct Tls {
-    /// Certificates, PEM.
-    pub(crate) certificate: PathBuf,
-    /// The private key, PEM.
-    pub(crate) key: PathBuf,
-}
-
-/// What every request has to show: visible characters of ASCII, at least one.
-pub(crate) struct Token(String);
-
-impl Token {
-    /// The token, to compare with.
-    pub(crate) fn reveal(&self) -> &str {
-        &self.0
-    }
-}
-
-/// Not the token.
-impl fmt::Debug for Token {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("***")
-    }
+    pub(crate) tls: Option<TlsFiles>,
 }
 
 /// What is logged, and how.
@@ -81,7 +54,7 @@ impl Checker<'_> {
         let tls = path.key("tls");
         let tls = |raw: &super::super::raw::RawTls| {
             let certificate = self.path(&tls.key("certificate"), &raw.certificate)?;
-            Ok(Tls { certificate, key: self.path(&tls.key("key"), &raw.key)? })
+            Ok(TlsFiles { certificate, key: self.path(&tls.key("key"), &raw.key)? })
         };
         let tls = raw.tls.as_ref().map(tls).transpose()?;
         let token_file = raw.token_file.as_ref();
@@ -115,17 +88,8 @@ impl Checker<'_> {
 
     fn token(&self, path: &KeyPath, file: &str) -> Result<Token, Fault> {
         let content = self.secret_file(path, file)?;
-        let token = content.trim();
-        if token.is_empty() {
-            return self
-                .fault(path, "the file is empty; write a token into it that nobody can guess");
-        }
-        if !token.bytes().all(|byte| byte.is_ascii_graphic()) {
-            let message = "a token is one word of letters, digits and punctuation of ASCII, for a request to carry \
-                it; the file holds something else";
-            return self.fault(path, message);
-        }
-        Ok(Token(token.to_owned()))
+        Token::new(&content)
+            .or_else(|what| self.fault(path, &format!("the file is no token: {what}")))
     }
 
     pub(super) fn log(&self, raw: &RawLog) -> Result<Log, Fault> {
@@ -209,7 +173,7 @@ mod tests {
         };
         for listen in ["0.0.0.0:1", "[::]:1", "10.0.0.1:1"] {
             let control = control(listen, ", token_file: token");
-            assert_eq!(control.token.as_ref().map(Token::reveal), Some("hunter2"));
+            assert!(control.token.is_some_and(|token| token.is(b"hunter2")));
         }
         for listen in ["127.0.0.1:1", "127.255.0.1:1", "[::1]:0", "localhost:1"] {
             assert!(control(listen, "").token.is_none());

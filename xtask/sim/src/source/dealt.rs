@@ -77,7 +77,6 @@ impl Dealt {
     }
 
     pub(super) fn request_reload(&mut self, max_pending: NonZeroU32) {
-        self.max_pending = self.max_pending.max(max_pending.get());
         self.contexts.request_reload(max_pending);
     }
 
@@ -203,7 +202,9 @@ impl Dealt {
                     commits.iter().for_each(|commit| self.check_commit(*commit, outside));
                     self.commits.extend(commits);
                 }
-                ContextAction::Reload => {}
+                ContextAction::Reload => {
+                    self.max_pending = self.contexts.max_pending_records().get();
+                }
             }
         }
     }
