@@ -17,6 +17,7 @@ mod prove;
 mod rules;
 mod sim;
 mod test;
+mod torture;
 
 use std::process::ExitCode;
 
@@ -54,6 +55,8 @@ enum Verb {
     Model(model::Arguments),
     /// Simulate the shipped controller with everything that can go wrong, one seed after the other.
     Sim(sim::Arguments),
+    /// Kill the release binary on a real disk and a real broker, again and again; `--list` shows between what.
+    Torture(torture::Arguments),
     /// Build every example.
     Examples,
     /// Start, kill and stop a real Kafka on loopback: LOCKGATE_KAFKA's, or in Docker, or with Java and Maven.
@@ -75,6 +78,7 @@ fn main() -> ExitCode {
         Verb::Rules => rules::run(),
         Verb::Model(arguments) => model::run(&arguments),
         Verb::Sim(arguments) => sim::run(&arguments),
+        Verb::Torture(arguments) => torture::run(&arguments),
         Verb::Examples => examples::run(),
         Verb::Kafka(arguments) => kafka::run(&arguments),
         Verb::Prove(arguments) => prove::run(&arguments),

@@ -1,0 +1,79 @@
+//! Small file systems that can be full or read-only. Mounting them takes root.
+
+use std::fs::{self, File};
+use std::io::{ErrorKind, Write};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+
+/// What fills it.
+const BALLAST: &str = ".ballast";
+
+/// A file system in memory of its own at a folder; unmounted when dropped.
+pub(crate) struct SmallDisk {
+    folder: PathBuf,
+}
+
+impl SmallDisk {
+    pub(crate) fn mount(folder: &Path, megabytes: u32) -> Result<Self> {
+        fs::create_dir_all(folder)?;
+        tool(
+            Command::new("mount")
+                .args(["-t", "tmpfs", "-o", &format!("size={megabytes}m")])
+                .args(["tmpfs".as_ref(), folder.as_os_str()]),
+        )?;
+        Ok(Self { folder: folder.into() })
+    }
+
+    /// Until not a byte more fits.
+    pub(crate) fn fill(&self) -> Result<()> {
+        let mut ballast = File::create(self.folder.join(BALLAST))?;
+        for piece in [1 << 20, 1 << 12, 1] {
+            let zeros = vec![0; piece];
+            loop {
+                match ballast.write_all(&zeros) {
+                    Ok(()) => {}
+                    Err(error) if error.kind() == ErrorKind::StorageFull => break,
+                    Err(error) => return Err(error).context("filling a disk"),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn free(&self) -> Result<()> {
+        match fs::remove_file(self.folder.join(BALLAST)) {
+            Err(error) if error.kind() != ErrorKind::NotFound => {
+                Err(error).context("freeing a disk")
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Nobody may have a file of it open for writing.
+    pub(crate) fn set_read_only(&self, is_read_only: bool) -> Result<()> {
+        let options = if is_read_only { "remount,ro" } else { "remount,rw" };
+        tool(Command::new("mount").args(["-o", options]).arg(&self.folder))
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        if let Err(error) = tool(Command::new("umount").arg(&self.folder)) {
+            eprintln!("warning: {error:#}");
+        }
+    }
+}
+
+fn tool(command: &mut Command) -> Result<()> {
+    let output = command.output().with_context(|| format!("starting {command:?}"))?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "{command:?}: {said}");
+    Ok(())
+}
+
+/// Whether we may mount.
+pub(crate) fn may_mount() -> bool {
+    rustix::process::geteuid().is_root()
+}
