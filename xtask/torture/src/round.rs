@@ -51,7 +51,6 @@ pub(crate) struct Round<'a> {
     clock: Option<Clock>,
     /// Whether a run has ended by itself, with all records read.
     is_done: bool,
-    random: fastrand::Rng,
     pub(crate) tally: Tally,
 }
 
@@ -85,12 +84,12 @@ impl<'a> Round<'a> {
             Output::Topic => Some(world.broker()?.topic("to")?),
             _ => None,
         };
-        let seed = world.seed ^ (number as u64) << 32;
-        let mut random = fastrand::Rng::with_seed(seed);
         let feeder = match &source.place {
-            Place::Growing(text) => {
-                Some(Feeder::start(&folder.join(GROWING), text.clone(), random.u64(..))?)
-            }
+            Place::Growing(text) => Some(Feeder::start(
+                &folder.join(GROWING),
+                text.clone(),
+                world.seed ^ number as u64,
+            )?),
             _ => None,
         };
         let disks = if needs_small_disk {
@@ -115,7 +114,6 @@ impl<'a> Round<'a> {
             process: None,
             clock: None,
             is_done: false,
-            random,
             tally: Tally::default(),
         })
     }
