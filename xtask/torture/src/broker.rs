@@ -1,6 +1,7 @@
 //! The real broker: topics that are made, filled, read and deleted, and its own death.
 
 use std::cell::Cell;
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -28,6 +29,8 @@ pub(crate) struct Broker {
     /// The program that starts and kills it, and the cluster's name.
     keeper: Option<(PathBuf, String)>,
     admin: AdminClient<DefaultClientContext>,
+    /// One for all: a new one takes seconds to get going.
+    reader: BaseConsumer,
     runtime: tokio::runtime::Runtime,
     topics: Cell<u32>,
 }
@@ -35,8 +38,19 @@ pub(crate) struct Broker {
 impl Broker {
     pub(crate) fn new(servers: &str, keeper: Option<(PathBuf, String)>) -> Result<Self> {
         let admin = configured(servers).create().context("a client of the broker")?;
+        let mut config = configured(servers);
+        for (name, value) in [
+            ("group.id", "torture-compares"),
+            ("isolation.level", "read_committed"),
+            ("enable.auto.commit", "false"),
+            ("enable.partition.eof", "true"),
+            ("fetch.queue.backoff.ms", "2"),
+        ] {
+            config.set(name, value);
+        }
+        let reader = config.create().context("a client of the broker")?;
         let runtime = tokio::runtime::Builder::new_current_thread().build()?;
-        Ok(Self { servers: servers.into(), keeper, admin, runtime, topics: Cell::new(0) })
+        Ok(Self { servers: servers.into(), keeper, admin, reader, runtime, topics: Cell::new(0) })
     }
 
     pub(crate) fn may_be_killed(&self) -> bool {
@@ -71,10 +85,9 @@ impl Broker {
         for topic in made.context("making a topic")? {
             topic.map_err(|(topic, code)| anyhow!("making the topic {topic}: {code}"))?;
         }
-        let asking: BaseConsumer = configured(&self.servers).create()?;
         let begun = Instant::now();
         loop {
-            let metadata = asking.fetch_metadata(Some(&name), WAIT)?;
+            let metadata = self.reader.fetch_metadata(Some(&name), WAIT)?;
             let partitions = metadata.topics().iter().flat_map(|topic| topic.partitions());
             if partitions.filter(|one| one.leader() >= 0).count() == PARTITIONS as usize {
                 return Ok(name);
@@ -112,45 +125,42 @@ impl Broker {
         producer.flush(WAIT).context("filling a topic")
     }
 
-    /// Gives every committed record to `take`, one partition after the other.
+    /// Gives every committed record to `take`, in the order of its partition.
     pub(crate) fn read_committed(
         &self,
         topic: &str,
         mut take: impl FnMut(u32, &[u8]),
     ) -> Result<()> {
-        let mut config = configured(&self.servers);
-        for (name, value) in [
-            ("group.id", "torture-compares"),
-            ("isolation.level", "read_committed"),
-            ("enable.auto.commit", "false"),
-            ("enable.partition.eof", "true"),
-            ("fetch.queue.backoff.ms", "2"),
-        ] {
-            config.set(name, value);
-        }
+        let mut list = TopicPartitionList::new();
         for partition in 0..PARTITIONS {
-            let consumer: BaseConsumer = config.create()?;
-            let mut list = TopicPartitionList::new();
             list.add_partition_offset(topic, partition as i32, Offset::Beginning)?;
-            consumer.assign(&list)?;
-            let mut heard = Instant::now();
-            loop {
-                match consumer.poll(Duration::from_millis(100)) {
-                    Some(Ok(message)) => take(partition, message.payload().unwrap_or_default()),
-                    Some(Err(KafkaError::PartitionEOF(_))) => break,
-                    // It connects again by itself.
-                    Some(Err(KafkaError::MessageConsumption(
-                        RDKafkaErrorCode::BrokerTransportFailure | RDKafkaErrorCode::AllBrokersDown,
-                    )))
-                    | None => {
-                        ensure!(heard.elapsed() < WAIT, "{topic}[{partition}] has no end");
-                        continue;
-                    }
-                    Some(Err(error)) => bail!("{topic}[{partition}]: {error}"),
-                }
-                heard = Instant::now();
-            }
         }
+        self.reader.assign(&list)?;
+        let mut ended = BTreeSet::new();
+        let mut heard = Instant::now();
+        while ended.len() < PARTITIONS as usize {
+            match self.reader.poll(Duration::from_millis(100)) {
+                // What is left of the topic before this one.
+                Some(Ok(message)) if message.topic() != topic => continue,
+                Some(Ok(message)) => {
+                    take(message.partition() as u32, message.payload().unwrap_or_default());
+                }
+                Some(Err(KafkaError::PartitionEOF(partition))) => {
+                    ended.insert(partition);
+                }
+                // It connects again by itself.
+                Some(Err(KafkaError::MessageConsumption(
+                    RDKafkaErrorCode::BrokerTransportFailure | RDKafkaErrorCode::AllBrokersDown,
+                )))
+                | None => {
+                    ensure!(heard.elapsed() < WAIT, "{topic} has no end");
+                    continue;
+                }
+                Some(Err(error)) => bail!("reading {topic}: {error}"),
+            }
+            heard = Instant::now();
+        }
+        self.reader.unassign()?;
         Ok(())
     }
 }
@@ -159,7 +169,7 @@ fn configured(servers: &str) -> ClientConfig {
     let mut config = ClientConfig::new();
     config.set("bootstrap.servers", servers);
     // What is expected here, brokers that die, is not worth a word.
-    config.set("log_level", "0");
+    config.set("log_level", "0").set("reconnect.backoff.max.ms", "300");
     config
 }
 

@@ -73,6 +73,17 @@ fn tool(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
+/// Unmounts what an interrupted run has left below a folder.
+pub(crate) fn unmount_all(folder: &Path) {
+    let mounts = fs::read_to_string("/proc/mounts").unwrap_or_default();
+    let places = mounts.lines().filter_map(|line| line.split(' ').nth(1)).map(Path::new);
+    for place in places.filter(|place| place.starts_with(folder)) {
+        if let Err(error) = tool(Command::new("umount").arg(place)) {
+            eprintln!("warning: {error:#}");
+        }
+    }
+}
+
 /// Whether we may mount.
 pub(crate) fn may_mount() -> bool {
     rustix::process::geteuid().is_root()

@@ -21,11 +21,10 @@ mod source;
 mod tally;
 mod world;
 
-use std::fs;
 use std::process::ExitCode;
 use std::time::Instant;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Result, bail, ensure};
 use clap::Parser;
 
 use campaign::Campaign;
@@ -88,6 +87,7 @@ fn run(arguments: &Arguments) -> Result<bool> {
     println!("seed {seed}: {} kills over {} pairs", arguments.kills, pairs.len());
     missing.iter().for_each(|missing| println!("warning: {missing}"));
 
+    world.clear()?;
     let begun = Instant::now();
     let plans = schedule::plan(seed, arguments.kills, &pairs, &possible);
     let mut tallies: Vec<(String, Tally)> = Vec::new();
@@ -130,8 +130,7 @@ fn run(arguments: &Arguments) -> Result<bool> {
         println!("again: cargo xtask torture --kills {} --seed {seed}", arguments.kills);
         return Ok(false);
     }
-    fs::remove_dir_all(&world.folder)
-        .with_context(|| format!("removing {}", world.folder.display()))?;
+    world.clear()?;
     Ok(true)
 }
 

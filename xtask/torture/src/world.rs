@@ -1,6 +1,8 @@
 //! What there is to work with, and what therefore can go wrong.
 
 use std::env;
+use std::fs;
+use std::io::ErrorKind;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
@@ -43,6 +45,17 @@ impl World {
             clock: clock::library(),
             seed,
         })
+    }
+
+    /// An empty folder: what the last run kept is gone.
+    pub(crate) fn clear(&self) -> Result<()> {
+        disk::unmount_all(&self.folder);
+        match fs::remove_dir_all(&self.folder) {
+            Err(error) if error.kind() != ErrorKind::NotFound => {
+                Err(error).with_context(|| format!("removing {}", self.folder.display()))
+            }
+            _ => Ok(()),
+        }
     }
 
     pub(crate) fn broker(&self) -> Result<&Broker> {
