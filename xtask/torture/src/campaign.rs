@@ -166,6 +166,7 @@ fn earlier(disturbance: &Disturbance, attempts: u32) -> Disturbance {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::log::Stage;
 
     #[test]
     fn what_came_too_late_comes_earlier() {
@@ -173,7 +174,7 @@ mod tests {
         assert_eq!(earlier(&kill, 0), kill);
         assert_eq!(earlier(&kill, 2), Disturbance::Kill { at: Moment(200) });
         let after = Duration::ZERO;
-        let aimed = |number| Disturbance::KillInCheckpoint { number, after };
+        let aimed = |number| Disturbance::KillInCheckpoint { number, stage: Stage::Store, after };
         assert_eq!(earlier(&aimed(4), 1), aimed(2));
         assert_eq!(earlier(&aimed(4), 4), aimed(1));
     }

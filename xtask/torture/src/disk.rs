@@ -1,4 +1,4 @@
-//! Small file systems that can be full or read-only. Mounting them takes root.
+//! Small file systems that can be full, which takes root, and folders that cannot be written.
 
 use std::fs::{self, File};
 use std::io::{ErrorKind, Write};
@@ -50,17 +50,48 @@ impl SmallDisk {
             _ => Ok(()),
         }
     }
-
-    /// Nobody may have a file of it open for writing.
-    pub(crate) fn set_read_only(&self, is_read_only: bool) -> Result<()> {
-        let options = if is_read_only { "remount,ro" } else { "remount,rw" };
-        tool(Command::new("mount").args(["-o", options]).arg(&self.folder))
-    }
 }
 
 impl Drop for SmallDisk {
     fn drop(&mut self) {
         if let Err(error) = tool(Command::new("umount").arg(&self.folder)) {
+            eprintln!("warning: {error:#}");
+        }
+    }
+}
+
+/// A folder that cannot be written, until this is dropped: mounted so, or by its permissions, which do not bind root.
+pub(crate) struct ReadOnly {
+    folder: PathBuf,
+    is_mounted: bool,
+}
+
+impl ReadOnly {
+    pub(crate) fn make(folder: &Path) -> Result<Self> {
+        fs::create_dir_all(folder)?;
+        let is_mounted = may_mount();
+        if is_mounted {
+            tool(Command::new("mount").arg("--bind").args([folder, folder]))?;
+        }
+        // From here on it is undone, whatever fails.
+        let read_only = Self { folder: folder.into(), is_mounted };
+        if is_mounted {
+            tool(Command::new("mount").args(["-o", "remount,bind,ro"]).arg(folder))?;
+        } else {
+            tool(Command::new("chmod").args(["-R", "a-w"]).arg(folder))?;
+        }
+        Ok(read_only)
+    }
+}
+
+impl Drop for ReadOnly {
+    fn drop(&mut self) {
+        let undone = if self.is_mounted {
+            tool(Command::new("umount").arg(&self.folder))
+        } else {
+            tool(Command::new("chmod").args(["-R", "u+w"]).arg(&self.folder))
+        };
+        if let Err(error) = undone {
             eprintln!("warning: {error:#}");
         }
     }

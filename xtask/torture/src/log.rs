@@ -14,25 +14,33 @@ pub(crate) enum Stage {
 /// What to say in LOCKGATE_LOG, so that the log has what is looked for here.
 pub(crate) const WANTED: &str = "info,lockgate_controller::driver=trace";
 
-/// What is said when a checkpoint is begun.
-pub(crate) const BEGUN: &str = "TRACE action=Prepare";
+/// What a line says about a checkpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Said {
+    Begun(Stage),
+    /// The checkpoint is complete.
+    Done,
+}
+
+pub(crate) fn said(line: &str) -> Option<Said> {
+    let (_, action) = line.split_once(" TRACE action=")?;
+    if action.starts_with("Prepare") {
+        Some(Said::Begun(Stage::Prepare))
+    } else if action.starts_with("Store(") {
+        Some(Said::Begun(Stage::Store))
+    } else if action.starts_with("Complete") {
+        Some(Said::Begun(Stage::Complete))
+    } else {
+        action.starts_with("Notify(Checkpointed").then_some(Said::Done)
+    }
+}
 
 /// Whether a run whose log ends like this was inside a checkpoint, and where.
 pub(crate) fn stage(log: &str) -> Option<Stage> {
-    let mut stage = None;
-    for line in log.lines() {
-        let Some((_, action)) = line.split_once("TRACE action=") else { continue };
-        if action.starts_with("Prepare") {
-            stage = Some(Stage::Prepare);
-        } else if action.starts_with("Store(") {
-            stage = Some(Stage::Store);
-        } else if action.starts_with("Complete") {
-            stage = Some(Stage::Complete);
-        } else if action.starts_with("Notify(Checkpointed") {
-            stage = None;
-        }
+    match log.lines().rev().find_map(said)? {
+        Said::Begun(stage) => Some(stage),
+        Said::Done => None,
     }
-    stage
 }
 
 /// The last lines that a person would read.

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::log;
+use crate::log::{self, Said, Stage};
 
 /// Between two looks.
 const GLANCE: Duration = Duration::from_micros(300);
@@ -25,7 +25,7 @@ pub(crate) struct Process {
     pub(crate) manner: Manner,
     /// The exit codes that it may end with by itself.
     pub(crate) allowed: Vec<i32>,
-    said: Said,
+    seen: Seen,
 }
 
 /// How it is run.
@@ -43,12 +43,13 @@ pub(crate) enum Manner {
 
 /// What was read of the log so far.
 #[derive(Default)]
-struct Said {
+struct Seen {
     length: u64,
     /// The last line, if it had no end yet.
     rest: Vec<u8>,
     has_started: bool,
-    checkpoints: u32,
+    /// How often each stage of a checkpoint was begun.
+    stages: [u32; 3],
 }
 
 /// How a wait ended.
@@ -66,8 +67,8 @@ impl Process {
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(file);
         command.env("LOCKGATE_LOG", log::WANTED);
         let child = command.spawn().with_context(|| format!("starting {command:?}"))?;
-        let (begun, said) = (Instant::now(), Said::default());
-        Ok(Self { child, log, begun, manner, allowed: vec![0], said })
+        let (begun, seen) = (Instant::now(), Seen::default());
+        Ok(Self { child, log, begun, manner, allowed: vec![0], seen })
     }
 
     /// Waits until `reached`, which is looked at again and again.
@@ -94,27 +95,29 @@ impl Process {
     /// Whether everything is open.
     pub(crate) fn has_started(&mut self) -> Result<bool> {
         self.look()?;
-        Ok(self.said.has_started)
+        Ok(self.seen.has_started)
     }
 
-    /// How many checkpoints it has begun.
-    pub(crate) fn checkpoints(&mut self) -> Result<u32> {
+    /// How often it has begun this stage of a checkpoint.
+    pub(crate) fn times(&mut self, stage: Stage) -> Result<u32> {
         self.look()?;
-        Ok(self.said.checkpoints)
+        Ok(self.seen.stages[stage as usize])
     }
 
     fn look(&mut self) -> Result<()> {
         let mut file = File::open(&self.log)?;
-        file.seek(SeekFrom::Start(self.said.length))?;
-        let begun = self.said.rest.len();
-        let read = file.read_to_end(&mut self.said.rest)?;
-        self.said.length += read as u64;
-        let new = &self.said.rest;
+        file.seek(SeekFrom::Start(self.seen.length))?;
+        let begun = self.seen.rest.len();
+        let read = file.read_to_end(&mut self.seen.rest)?;
+        self.seen.length += read as u64;
+        let new = &self.seen.rest;
         let Some(end) = new[begun..].iter().rposition(|byte| *byte == b'\n') else { return Ok(()) };
-        let lines: Vec<u8> = self.said.rest.drain(..=begun + end).collect();
+        let lines: Vec<u8> = self.seen.rest.drain(..=begun + end).collect();
         for line in String::from_utf8_lossy(&lines).lines() {
-            self.said.checkpoints += u32::from(line.contains(log::BEGUN));
-            self.said.has_started |= line.contains(" INFO started ");
+            if let Some(Said::Begun(stage)) = log::said(line) {
+                self.seen.stages[stage as usize] += 1;
+            }
+            self.seen.has_started |= line.contains(" INFO started ");
         }
         Ok(())
     }

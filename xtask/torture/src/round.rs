@@ -11,8 +11,8 @@ use rustix::process::Signal;
 
 use crate::clock::Clock;
 use crate::compare::{Comparer, Comparison};
-use crate::disk::SmallDisk;
-use crate::log;
+use crate::disk::{ReadOnly, SmallDisk};
+use crate::log::{self, Stage};
 use crate::outcome::{self, Files};
 use crate::pair::{Input, Output, Pair};
 use crate::pipeline::{GROWING, OUT, Pipeline, SESSION_MS, SHORT_TRANSACTION_MS, STATE};
@@ -25,7 +25,7 @@ use crate::world::World;
 /// From asking for an end, or for all records, until it is a breach that it does not come.
 const PATIENCE: Duration = Duration::from_secs(120);
 /// Until something that is aimed at happens.
-const AIMING: Duration = Duration::from_secs(10);
+const AIMING: Duration = Duration::from_secs(4);
 
 const STATE_MEGABYTES: u32 = 16;
 const OUT_MEGABYTES: u32 = 64;
@@ -185,8 +185,8 @@ impl<'a> Round<'a> {
         let usual = part.of(self.usual);
         let in_time = match disturbance {
             Disturbance::Kill { at } => self.reach(at.of(usual))?,
-            Disturbance::KillInCheckpoint { number, after } => {
-                let is_there = self.aim(*number)?;
+            Disturbance::KillInCheckpoint { number, stage, after } => {
+                let is_there = self.aim(*stage, *number)?;
                 thread::sleep(*after);
                 is_there
             }
@@ -237,15 +237,15 @@ impl<'a> Round<'a> {
     fn reach(&mut self, moment: Duration) -> Result<bool> {
         let deadline = Instant::now() + moment;
         let process = self.process.as_mut().context("nothing runs")?;
-        let waited = process.wait(AIMING, |_| Ok(Instant::now() >= deadline))?;
+        let waited = process.wait(PATIENCE, |_| Ok(Instant::now() >= deadline))?;
         self.is_there(waited)
     }
 
-    /// Waits for the beginning of a checkpoint; false if the run has ended before.
-    fn aim(&mut self, number: u32) -> Result<bool> {
+    /// Waits for this stage of a checkpoint; false if the run has ended before.
+    fn aim(&mut self, stage: Stage, number: u32) -> Result<bool> {
         let process = self.process.as_mut().context("nothing runs")?;
-        let target = process.checkpoints()? + number;
-        let waited = process.wait(AIMING, |process| Ok(process.checkpoints()? >= target))?;
+        let target = process.times(stage)? + number;
+        let waited = process.wait(AIMING, |process| Ok(process.times(stage)? >= target))?;
         self.is_there(waited)
     }
 
@@ -335,13 +335,11 @@ impl<'a> Round<'a> {
 
     /// A start must say so and change nothing.
     fn refuse_read_only(&mut self) -> Result<()> {
-        let disks = self.disks.as_ref().context("there is no small disk")?;
-        disks.state.set_read_only(true)?;
+        let read_only = ReadOnly::make(&self.folder.join(STATE))?;
         let mut process = self.start(Manner::Usual)?;
         process.allowed = vec![STORAGE];
         let ended = process.end(PATIENCE);
-        let disks = self.disks.as_ref().context("there is no small disk")?;
-        disks.state.set_read_only(false)?;
+        drop(read_only);
         ended.map(drop).context("with a state directory that cannot be written")
     }
 

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::log::Stage;
 use crate::pair::{Input, Output, Pair};
 
 /// Something that is done to a running program, or to what it stands on.
@@ -9,8 +10,8 @@ use crate::pair::{Input, Output, Pair};
 pub(crate) enum Disturbance {
     /// `kill -9`.
     Kill { at: Moment },
-    /// `kill -9` this long after a checkpoint was begun, the one of this number since the start.
-    KillInCheckpoint { number: u32, after: Duration },
+    /// `kill -9` this long after this stage of a checkpoint was begun, of the one of this number since the start.
+    KillInCheckpoint { number: u32, stage: Stage, after: Duration },
     /// SIGSTOP, and SIGCONT after a while.
     Freeze { at: Moment, length: Duration },
     /// The same, longer than sessions and transactions may last.
@@ -131,7 +132,7 @@ impl Disturbance {
 
     /// Whether it needs a small file system of its own.
     pub(crate) fn needs_small_disk(&self) -> bool {
-        matches!(self.kind(), Kind::FullState | Kind::FullOutput | Kind::ReadOnlyState)
+        matches!(self.kind(), Kind::FullState | Kind::FullOutput)
     }
 }
 
@@ -187,10 +188,14 @@ fn kill(random: &mut fastrand::Rng) -> Disturbance {
 }
 
 fn aimed_kill(random: &mut fastrand::Rng) -> Disturbance {
-    Disturbance::KillInCheckpoint {
-        number: random.u32(1..=4),
-        after: Duration::from_micros(random.u64(0..12_000)),
-    }
+    // About as long as the stages take.
+    let (stage, longest) = match random.u32(..4) {
+        0 | 1 => (Stage::Prepare, 12_000),
+        2 => (Stage::Store, 4_000),
+        _ => (Stage::Complete, 200),
+    };
+    let after = Duration::from_micros(random.u64(0..longest));
+    Disturbance::KillInCheckpoint { number: random.u32(1..=4), stage, after }
 }
 
 fn other(random: &mut fastrand::Rng, kind: Kind) -> Option<Disturbance> {

@@ -64,14 +64,12 @@ impl World {
 
     /// What can go wrong here; for the rest, what it would need.
     pub(crate) fn possible(&self) -> (Vec<Kind>, Vec<String>) {
-        let mut possible = vec![Kind::Freeze, Kind::FreezeLong];
+        let mut possible = vec![Kind::Freeze, Kind::FreezeLong, Kind::ReadOnlyState];
         let mut missing = Vec::new();
         if disk::may_mount() {
-            possible.extend([Kind::FullState, Kind::FullOutput, Kind::ReadOnlyState]);
+            possible.extend([Kind::FullState, Kind::FullOutput]);
         } else {
-            missing.push(
-                "full and read-only disks are left out: mounting small ones takes root".into(),
-            );
+            missing.push("full disks are left out: mounting small ones takes root".into());
         }
         if self.clock.is_some() {
             possible.push(Kind::Clock);
