@@ -96,7 +96,7 @@ impl<'a> Campaign<'a> {
             // It is fed for longer, and all the time is as good.
             Input::Followed => Duration::from_secs(1),
             // What was killed is waited for.
-            Input::Group => Duration::from_millis(600 + u64::from(SESSION_MS)),
+            Input::Group => taken + Duration::from_millis(SESSION_MS.into()),
             _ => taken,
         };
         Ok(())

@@ -127,7 +127,8 @@ fn run(arguments: &Arguments) -> Result<bool> {
     let breaches: u64 = tallies.iter().map(|(_, tally)| tally.breaches).sum();
     if breaches > 0 {
         println!("{breaches} breaches; what was kept is in {}", world.folder.display());
-        println!("again: cargo xtask torture --kills {} --seed {seed}", arguments.kills);
+        let pairs = arguments.pair.iter().map(|name| format!(" --pair {name}")).collect::<String>();
+        println!("again: cargo xtask torture --kills {} --seed {seed}{pairs}", arguments.kills);
         return Ok(false);
     }
     world.clear()?;

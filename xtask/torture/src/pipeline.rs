@@ -8,6 +8,8 @@ use crate::source::{Place, Source};
 
 /// How long the broker waits for a silent member of a group.
 pub(crate) const SESSION_MS: u32 = 1500;
+/// So that there is something to read for two seconds, which are more than a session.
+const GROUP_RATE: u32 = 60_000;
 /// How long a transaction may last, where it may not last long.
 pub(crate) const SHORT_TRANSACTION_MS: u32 = 2000;
 
@@ -52,16 +54,15 @@ impl Pipeline<'_> {
                 format!("{{recording: {{path: \"{}\", input: in}}}}", shown(take))
             }
             Place::Topic(topic) => {
-                let more = if self.source.input.ends() {
-                    "stop_at: end".into()
-                } else {
-                    let (group, heartbeat) = (self.name, SESSION_MS / 5);
-                    format!(
-                        "mode: group, group: {group}, properties: {{\"session.timeout.ms\": {SESSION_MS}, \
-                         \"heartbeat.interval.ms\": {heartbeat}}}"
-                    )
-                };
-                format!("{{kafka: {{brokers: \"{}\", topic: {topic}, {more}}}}}", self.servers)
+                let from = format!("brokers: \"{}\", topic: {topic}", self.servers);
+                if self.source.input.ends() {
+                    return format!("{{kafka: {{{from}, stop_at: end}}}}");
+                }
+                let (group, heartbeat) = (self.name, SESSION_MS / 5);
+                format!(
+                    "{{kafka: {{{from}, max_records_per_second: {GROUP_RATE}, mode: group, group: {group}, \
+                     properties: {{\"session.timeout.ms\": {SESSION_MS}, \"heartbeat.interval.ms\": {heartbeat}}}}}}}"
+                )
             }
         }
     }
