@@ -18,6 +18,7 @@ mod prove;
 mod rules;
 mod sim;
 mod test;
+mod torture;
 
 use std::process::ExitCode;
 
@@ -60,6 +61,8 @@ enum Verb {
     /// Needs a nightly compiler and cargo-fuzz, and is no part of `ci`. An input that makes a target fail is left in
     /// fuzz/artifacts.
     Fuzz(fuzz::Arguments),
+    /// Kill the release binary on a real disk and a real broker, again and again; `--list` shows between what.
+    Torture(torture::Arguments),
     /// Build every example.
     Examples,
     /// Start, kill and stop a real Kafka on loopback: LOCKGATE_KAFKA's, or in Docker, or with Java and Maven.
@@ -82,6 +85,7 @@ fn main() -> ExitCode {
         Verb::Model(arguments) => model::run(&arguments),
         Verb::Sim(arguments) => sim::run(&arguments),
         Verb::Fuzz(arguments) => fuzz::run(&arguments),
+        Verb::Torture(arguments) => torture::run(&arguments),
         Verb::Examples => examples::run(),
         Verb::Kafka(arguments) => kafka::run(&arguments),
         Verb::Prove(arguments) => prove::run(&arguments),

@@ -181,3 +181,26 @@ fn an_eager_group_writes_every_record_once() {
 fn a_group_dealt_out_by_the_brokers_writes_every_record_once() {
     soak("consumer", Duration::from_secs(scaled(60, 12)), 7);
 }
+
+/// The output once heard only after a while as whom the group knows the reader, and took the first records for those of
+/// a member that had been thrown out.
+#[test]
+fn a_new_member_is_not_taken_for_one_that_was_thrown_out() {
+    let each = scaled(100_000, 5_000);
+    let from = Topic::new(&shared(), "new-from", PARTITIONS, 1).filled(each);
+    for _ in 0..scaled(20, 3) {
+        let to = Topic::new(&shared(), "new-to", PARTITIONS, 1);
+        let site = Site::new(&format!(
+            "name: new\ncheckpoint_interval: 20ms\nmax_batch_records: 100\nmin_batch_records: 50\n\
+             inputs: {{in: {{kafka: {{brokers: \"{servers}\", topic: {from}, mode: group, group: {to}}}}}}}\n\
+             outputs: {{out: {{kafka: {{brokers: \"{servers}\", topic: {to}, partition: kept, \
+             commit_interval: 10ms}}}}}}\n",
+            servers = shared(),
+            from = from.name,
+            to = to.name,
+        ));
+        to.completed_by(site.start(), &to.each(each));
+        let log = std::fs::read_to_string(site.path("stderr.log")).unwrap();
+        assert!(!log.contains("opening the pipeline again"), "{log}");
+    }
+}

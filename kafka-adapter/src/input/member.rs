@@ -158,22 +158,21 @@ impl<'a> Member<'a> {
         }
         if let Some(commits) = self.commits.clone() {
             self.settle(commits.committed());
-            if self.introduced.is_none_or(|at| at.elapsed() >= NAP) {
+            if self.introduced.is_none_or(|at| at.elapsed() >= NAP) && self.introduce(&commits)? {
                 self.introduced = Some(Instant::now());
-                self.introduce(&commits)?;
             }
         }
         Ok(())
     }
 
-    /// Tells the output as whom the group knows this member.
+    /// Tells the output as whom the group knows this member; false while it does not.
     ///
     /// A loss that was told has ended the member before it gets here, and the library joins no other generation
     /// before such a loss is answered. One that is not told (the group forgot the member, and it joined anew in
     /// silence) shows as another id. So in what is published all that is ours is ours.
-    fn introduce(&mut self, commits: &GroupCommits) -> Result<(), EndpointError> {
+    fn introduce(&mut self, commits: &GroupCommits) -> Result<bool, EndpointError> {
         let Some((member, id)) = native::member(self.reading.source.client()) else {
-            return Ok(());
+            return Ok(false);
         };
         if self.owned.is_empty() {
             self.id = Some(id);
@@ -181,7 +180,7 @@ impl<'a> Member<'a> {
             return Err(self.superseded("the group has forgotten this member and dealt anew"));
         }
         commits.publish(Some(member));
-        Ok(())
+        Ok(true)
     }
 
     /// Everything up to this turn is durable.
@@ -283,6 +282,8 @@ impl<'a> Member<'a> {
         }
         tracing::info!(group = self.group, partitions = ?names, "the group gives partitions");
         self.reading.source.answer_assign(names, &places)?;
+        // The output must know the member before it has records of it: they would be taken for somebody else's.
+        self.introduced = None;
         Ok(true)
     }
 

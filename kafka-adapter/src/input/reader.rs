@@ -4,10 +4,11 @@
 //! records are read.
 
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, TryRecvError, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -38,6 +39,9 @@ use crate::config::{GroupConfig, KafkaInputConfig, ReadMode};
 use crate::group::{GroupCommits, GroupSeek};
 use crate::waker::Waker;
 
+/// How long dropping a reader waits for its thread: longer than a group may take to let it go.
+const DROP: Duration = Duration::from_secs(20);
+
 /// How long a reader waits for what.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Timing {
@@ -63,7 +67,7 @@ pub(super) struct KafkaReader {
     start: JsonValue,
     max_pending_records: Arc<AtomicU32>,
     gauges: Arc<Gauges>,
-    thread: Option<JoinHandle<()>>,
+    thread: Option<Ending>,
 }
 
 /// What a reader's thread is told.
@@ -256,7 +260,7 @@ fn shared(
 
 fn spawn(
     shared: Shared,
-    mut source: Source,
+    source: Source,
     waker: Waker,
     start: JsonValue,
     task: Task,
@@ -266,7 +270,11 @@ fn spawn(
     let (max_pending_records, gauges) = (shared.max_pending_records.clone(), shared.gauges.clone());
     let (mark, thread_waker) = (Closing(closed.clone()), waker.clone());
     let span = tracing::Span::current();
+    let (alive, ended) = channel();
     let spawned = std::thread::Builder::new().name("kafka-input".into()).spawn(move || {
+        // Dropped after the client.
+        let _alive: Sender<Infallible> = alive;
+        let mut source = source;
         let _opened_for = span.entered();
         thread_waker.wakes_this_thread();
         let mark = mark;
@@ -276,10 +284,11 @@ fn spawn(
         // Before the client is dropped, which waits for its connections.
         drop(mark);
     });
-    let thread = Some(spawned.map_err(|error| EndpointError::Unavailable {
+    let thread = spawned.map_err(|error| EndpointError::Unavailable {
         what: "starting a thread for a Kafka input".into(),
         source: error.into(),
-    })?);
+    })?;
+    let thread = Some(Ending { thread, ended });
     Ok(KafkaReader { orders, waker, stop, closed, start, max_pending_records, gauges, thread })
 }
 
@@ -327,15 +336,37 @@ impl InputReader for KafkaReader {
 }
 
 impl Drop for KafkaReader {
-    /// Waits for the thread, so that nothing is reported for a reader that is gone.
+    /// Waits for the thread, so that nothing is reported for a reader that is gone. One whose client does not close is
+    /// left behind: a stop must not hang on it, nor the signal that would end the process at once.
     fn drop(&mut self) {
         self.request(Command::Disconnect);
         if let Some(thread) = self.thread.take()
-            && thread.thread().id() != std::thread::current().id()
+            && !thread.ends_within(DROP)
         {
-            // A panic has been printed, and shows in `is_closed`.
-            let _ = thread.join();
+            tracing::warn!("the thread of a Kafka input is left behind: its client does not close");
         }
+    }
+}
+
+/// A thread that can be waited for.
+struct Ending {
+    thread: JoinHandle<()>,
+    /// Nothing ever comes; the other end is gone when the thread is done.
+    ended: Receiver<Infallible>,
+}
+
+impl Ending {
+    /// Whether it has ended in time. Itself it does not wait for.
+    fn ends_within(self, patience: Duration) -> bool {
+        if self.thread.thread().id() == std::thread::current().id() {
+            return true;
+        }
+        let has_ended = self.ended.recv_timeout(patience) == Err(RecvTimeoutError::Disconnected);
+        if has_ended {
+            // A panic has been printed, and shows in `is_closed`.
+            let _ = self.thread.join();
+        }
+        has_ended
     }
 }
 
@@ -401,4 +432,34 @@ fn read_assigned(
 
 fn not_first(command: &Command) -> EndpointError {
     EndpointError::Bug(format!("a Kafka input was sent {command:?} first"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A thread that ends when it is told to.
+    fn thread() -> (Ending, Sender<()>) {
+        let ((tell, told), (alive, ended)) = (channel(), channel());
+        let thread = std::thread::spawn(move || {
+            let _alive: Sender<Infallible> = alive;
+            let _ = told.recv();
+        });
+        (Ending { thread, ended }, tell)
+    }
+
+    /// A client that did not close once held up a stop for ever, and the second signal, too.
+    #[test]
+    fn a_thread_that_does_not_end_is_left_behind() {
+        let (thread, tell) = thread();
+        assert!(!thread.ends_within(Duration::from_millis(20)));
+        drop(tell);
+    }
+
+    #[test]
+    fn a_thread_that_ends_is_waited_for() {
+        let (thread, tell) = self::thread();
+        drop(tell);
+        assert!(thread.ends_within(Duration::from_secs(60)));
+    }
 }

@@ -32,6 +32,7 @@ const MEMBERS: &[Member] = &[
     Member { folder: "xtask/sim",        package: "lockgate-sim",           may_see: &[
         "lockgate-core", "lockgate-controller",
     ] },
+    Member { folder: "xtask/torture",    package: "lockgate-torture",       may_see: &[] },
 ];
 
 const CORE_AND_KIT: &[&str] = &["lockgate-core", "lockgate-conformance"];
