@@ -738,7 +738,7 @@ mod tests {
                     token: None,
                     token_file: None,
                     tls: Some(
-                        Tls {
+                        TlsFiles {
                             certificate: "conf/tls/c.pem",
                             key: "/tls/k.pem",
                         },

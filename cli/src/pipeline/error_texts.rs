@@ -342,7 +342,7 @@ fn control() {
     insta::assert_snapshot!(error("{listen: 'localhost:8080', token_file: ''}"), @"DIR/pipeline.yaml:2:49: control.token_file: a path must not be empty");
     insta::assert_snapshot!(error("{listen: 'localhost:8080', token_file: nowhere}"), @r#"DIR/pipeline.yaml:2:49: control.token_file: cannot read "DIR/nowhere": No such file or directory (os error 2)"#);
     insta::assert_snapshot!(error("{listen: 'localhost:8080', token_file: '${SECRET}'}"), @"DIR/pipeline.yaml:2:49: control.token_file: cannot read the file: No such file or directory (os error 2)");
-    insta::assert_snapshot!(error("{listen: 'localhost:8080', token_file: token}"), @"DIR/pipeline.yaml:2:49: control.token_file: the file is empty; write a token into it that nobody can guess");
+    insta::assert_snapshot!(error("{listen: 'localhost:8080', token_file: token}"), @"DIR/pipeline.yaml:2:49: control.token_file: the file is no token: it is empty; write a long random word into it, such as `openssl rand -hex 32` gives");
     insta::assert_snapshot!(error("{listen: 'localhost:8080', tls: {certificate: c}}"), @r#"DIR/pipeline.yaml:2:37: control.tls: missing key "key""#);
     insta::assert_snapshot!(error("{listen: 'localhost:8080', tls: {certificate: '', key: k}}"), @"DIR/pipeline.yaml:2:56: control.tls.certificate: a path must not be empty");
     insta::assert_snapshot!(error("{listen: 'localhost:8080', tls: {cert: c, key: k}}"), @r#"DIR/pipeline.yaml:2:43: control.tls: unknown key "cert"; known keys: certificate, key"#);
@@ -352,7 +352,7 @@ fn control() {
         assert!(!error.contains("nter"), "{error}");
     }
     let content = "hunter2 hunter3";
-    insta::assert_snapshot!(error_with_control("{listen: '0.0.0.0:1', token_file: token}", content), @"DIR/pipeline.yaml:2:44: control.token_file: a token is one word of letters, digits and punctuation of ASCII, for a request to carry it; the file holds something else");
+    insta::assert_snapshot!(error_with_control("{listen: '0.0.0.0:1', token_file: token}", content), @"DIR/pipeline.yaml:2:44: control.token_file: the file is no token: it must be one word of visible ASCII characters");
 }
 
 #[test]

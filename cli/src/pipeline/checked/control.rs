@@ -89,7 +89,7 @@ impl Checker<'_> {
     fn token(&self, path: &KeyPath, file: &str) -> Result<Token, Fault> {
         let content = self.secret_file(path, file)?;
         Token::new(&content)
-            .or_else(|what| self.fault(path, &format!("the file is no token: {what}")))
+            .or_else(|what| self.fault(path, format!("the file is no token: {what}")))
     }
 
     pub(super) fn log(&self, raw: &RawLog) -> Result<Log, Fault> {
