@@ -312,3 +312,39 @@ fn a_source_that_cannot_keep_the_promise_is_refused() {
     let error = run(pipeline).unwrap_err().to_string();
     insta::assert_snapshot!(error, @"input weak: its source keeps AtLeastOnce at most, but the pipeline's delivery needs ExactlyOnce");
 }
+
+/// An output that waits for an asynchronous client of its own, as most do that have one.
+struct Blocking {
+    runtime: tokio::runtime::Runtime,
+    kept: MemoryOutput,
+}
+
+impl Output for Blocking {
+    fn recover(&mut self, position: Option<&JsonValue>) -> Result<JsonValue, EndpointError> {
+        self.kept.recover(position)
+    }
+
+    fn write(&mut self, step: u64, batches: &[Batch]) -> Result<(), EndpointError> {
+        self.runtime.block_on(async { self.kept.write(step, batches) })
+    }
+
+    fn prepare(&mut self) -> Result<JsonValue, EndpointError> {
+        self.runtime.block_on(async { self.kept.prepare() })
+    }
+
+    fn checkpointed(&mut self) -> Result<(), EndpointError> {
+        self.kept.checkpointed()
+    }
+}
+
+/// The thread of the outputs once ran them inside a runtime, in which nobody may wait for another.
+#[test]
+fn an_output_may_block_on_a_runtime_of_its_own() {
+    let dir = TempDir::new().unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let kept = MemoryOutput::default();
+    let output = Blocking { runtime, kept: kept.clone() };
+    let pipeline = Pipeline::new("p", settings(dir.path())).input("numbers", numbers(100));
+    run(pipeline.output("out", output)).unwrap();
+    assert_eq!(kept.values(), expected(100));
+}

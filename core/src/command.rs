@@ -25,7 +25,8 @@ pub enum InputReaderCommand {
     /// Stop reading. What is buffered stays and may still be queued.
     Pause,
     /// Hand over buffered records, at most [`max_batch_size`](crate::InputConsumer::max_batch_size), by
-    /// [`extended`](crate::InputConsumer::extended).
+    /// [`extended`](crate::InputConsumer::extended). A reader that has ended with nothing left may close instead of
+    /// answering; once it is closed it must not answer any more.
     Queue {
         /// A checkpoint is wanted: stop at the first position that is not a barrier, if one is near.
         checkpoint_requested: bool,

@@ -42,7 +42,7 @@ pub trait InputReader: Send {
 
     /// Whether the reader has ended, by end of input with nothing left to hand over, by a fatal error
     /// that it has reported, or after [`InputReaderCommand::Disconnect`]. A reader that is closed
-    /// otherwise has died.
+    /// otherwise has died. A closed reader answers nothing, not even a `Queue` that it was sent before.
     fn is_closed(&self) -> bool;
 
     /// The position to store in a checkpoint that is taken before the reader has handed over anything:

@@ -743,3 +743,29 @@ fn a_reader_that_has_ended_may_close_instead_of_answering() {
         assert_eq!(machine.sequence.last_step(), 0, "nobody had a part in a step");
     }
 }
+
+/// When all that were asked had closed, what others held was not due any more.
+#[test]
+fn what_others_hold_stays_due_when_whoever_was_asked_has_closed() {
+    let mut machine = Bare::new(FaultTolerance::AtLeastOnce, 2);
+    // The second input has barriers.
+    machine.buffered(1, 1);
+    machine.at(2 * SECOND);
+    assert_eq!(machine.asked(), [1]);
+    machine.extended(1, 1, Resume::Barrier);
+    machine.actions();
+    machine.buffered(1, 1);
+    let tight = InputTuning {
+        limits: QueueLimits { max_queued_records: 1, max_queued_bytes: 1 },
+        ..InputTuning::default()
+    };
+    let inputs = vec![tight, within(LIMITS)];
+    let reload = Reload { tuning: Tuning::default(), inputs };
+    machine.on(Event::ReloadRequested { reload, ticket: Ticket(1) });
+    assert_eq!(machine.asked(), [0]);
+    machine.on(Event::EndOfInput { input: 0 });
+    machine.on(Event::InputClosed { input: 0 });
+    machine.actions();
+    machine.at(3 * SECOND);
+    assert_eq!(machine.asked(), [1]);
+}

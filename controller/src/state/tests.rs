@@ -405,6 +405,13 @@ fn what_is_missing_is_damage() {
         ("DELETE FROM checkpoint", "the checkpoint is missing"),
         ("DELETE FROM journal WHERE step = 2", "step 2 is missing from the journal"),
         (
+            "DELETE FROM journal WHERE step = 3 AND input = 'orders'",
+            "step 3, input returns is damaged",
+        ),
+        ("DELETE FROM meta WHERE key LIKE 'settings%'", "the settings of the last run are missing"),
+        ("DELETE FROM meta WHERE key = 'settings.live'", "some of the stored settings are missing"),
+        ("DELETE FROM meta WHERE key = 'paused'", "the list of paused inputs is missing"),
+        (
             "UPDATE journal SET step = 1 WHERE step = 4",
             "steps that the checkpoint at step 1 covers",
         ),
@@ -412,12 +419,15 @@ fn what_is_missing_is_damage() {
         let dir = TempDir::new_in(dir.path()).unwrap();
         let mut state = open(dir.path());
         state.store(&checkpoint(1), 5).unwrap();
-        let steps: Vec<_> = (2..=4).map(|number| step(number, vec![part(1, 3)])).collect();
-        state.append(&steps).unwrap();
-        assert_eq!(state.database.execute(change, []).unwrap(), 1);
+        let two = |number| step(number, vec![part(0, 3), part(1, 3)]);
+        state.append(&[two(2), two(3), two(4)]).unwrap();
+        assert!(state.database.execute(change, []).unwrap() > 0);
         drop(state);
         let error = match open_as(dir.path(), "in/*.log", false) {
-            Ok(state) => state.journaled(1, 10).unwrap_err(),
+            Ok(state) => match state.journaled(1, 10) {
+                Ok(_) => state.paused_inputs().unwrap_err(),
+                Err(error) => error,
+            },
             Err(error) => error,
         };
         assert!(error.to_string().contains(what), "{error}");
