@@ -7,26 +7,18 @@ use anyhow::{Context, Result};
 
 use crate::cargo::{cargo, output, run as run_command, target_folder, workspace_root};
 use crate::kafka::{self, Wanted};
-
-/// What is passed on.
-#[derive(clap::Args)]
-#[command(disable_help_flag = true)]
-pub(crate) struct Arguments {
-    /// Passed on; `--help` shows what there is.
-    #[arg(allow_hyphen_values = true, trailing_var_arg = true)]
-    arguments: Vec<String>,
-}
+use crate::passed_on::PassedOn;
 
 /// Says which Kafka it is, where that is known.
 const KAFKA_VERSION: &str = "LOCKGATE_BENCH_KAFKA";
 
-pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+pub(crate) fn run(passed_on: &PassedOn) -> Result<()> {
     let packages = ["-p", "lockgate", "-p", "lockgate-bench"];
     run_command(cargo(&[&["build", "--locked", "--quiet", "--release"][..], &packages].concat())?)?;
     let program = target_folder()?.join("release").join("lockgate-bench");
     let measure = || -> Result<Command> {
         let mut command = Command::new(&program);
-        command.current_dir(workspace_root()?).args(&arguments.arguments);
+        command.current_dir(workspace_root()?).args(&passed_on.arguments);
         Ok(command)
     };
     // What is typed wrong is told before a broker is started.

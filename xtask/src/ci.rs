@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 
+use crate::passed_on::PassedOn;
 use crate::{cargo, doc, examples, fmt, lint, model, rules, sim, test};
 
 /// One check: a verb, and the part of the Rust toolchain that it can be skipped without.
@@ -41,8 +42,12 @@ const STAGES: [Stage; 8] = [
         optional: None,
         run: || test::run(&test::Arguments::default(), test::WhenMissing::Fail),
     },
-    Stage { name: "model --small", optional: None, run: || model::run(&model::Arguments::small()) },
-    Stage { name: "sim", optional: None, run: || sim::run(&sim::Arguments::small()) },
+    Stage {
+        name: "model --small",
+        optional: None,
+        run: || model::run(&PassedOn::of(&["--small"])),
+    },
+    Stage { name: "sim", optional: None, run: || sim::run(&PassedOn::of(&["--seeds", "3000"])) },
     Stage { name: "examples", optional: None, run: examples::run },
     Stage { name: "doc", optional: None, run: || doc::run(&doc::Arguments::default()) },
 ];

@@ -14,6 +14,7 @@ mod fuzz;
 mod kafka;
 mod lint;
 mod model;
+mod passed_on;
 mod prove;
 mod rules;
 mod sim;
@@ -23,6 +24,7 @@ mod torture;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use passed_on::PassedOn;
 
 /// The chores of the lockgate repository. `ci` runs all that must pass before a change is good.
 #[derive(Parser)]
@@ -53,16 +55,16 @@ enum Verb {
     /// Check the house rules a program can check: dependencies, layers, layout, purity, lengths, paths.
     Rules,
     /// Explore every reachable state of the shipped state machines; minutes, or seconds with `--small`.
-    Model(model::Arguments),
+    Model(PassedOn),
     /// Simulate the shipped controller with everything that can go wrong, one seed after the other.
-    Sim(sim::Arguments),
+    Sim(PassedOn),
     /// Throw bytes and operations that nobody would think of at what reads files, states and requests, for minutes.
     ///
     /// Needs a nightly compiler and cargo-fuzz, and is no part of `ci`. An input that makes a target fail is left in
     /// fuzz/artifacts.
     Fuzz(fuzz::Arguments),
     /// Kill the release binary on a real disk and a real broker, again and again; `--list` shows between what.
-    Torture(torture::Arguments),
+    Torture(PassedOn),
     /// Build every example.
     Examples,
     /// Start, kill and stop a real Kafka on loopback: LOCKGATE_KAFKA's, or in Docker, or with Java and Maven.
@@ -70,7 +72,7 @@ enum Verb {
     /// Kill processes and brokers again and again under millions of records, for many minutes.
     Prove(prove::Arguments),
     /// Measure how fast lockgate is beside bare loops over the same files and topics; `--help` names what there is.
-    Bench(bench::Arguments),
+    Bench(PassedOn),
     /// Build the documentation of the workspace; a warning is an error.
     Doc(doc::Arguments),
 }
@@ -82,14 +84,14 @@ fn main() -> ExitCode {
         Verb::Fmt(arguments) => fmt::run(&arguments),
         Verb::Lint => lint::run(),
         Verb::Rules => rules::run(),
-        Verb::Model(arguments) => model::run(&arguments),
-        Verb::Sim(arguments) => sim::run(&arguments),
+        Verb::Model(passed_on) => model::run(&passed_on),
+        Verb::Sim(passed_on) => sim::run(&passed_on),
         Verb::Fuzz(arguments) => fuzz::run(&arguments),
-        Verb::Torture(arguments) => torture::run(&arguments),
+        Verb::Torture(passed_on) => torture::run(&passed_on),
         Verb::Examples => examples::run(),
         Verb::Kafka(arguments) => kafka::run(&arguments),
         Verb::Prove(arguments) => prove::run(&arguments),
-        Verb::Bench(arguments) => bench::run(&arguments),
+        Verb::Bench(passed_on) => bench::run(&passed_on),
         Verb::Doc(arguments) => doc::run(&arguments),
     };
     match done {

@@ -5,18 +5,10 @@ use std::env;
 
 use anyhow::Result;
 
-use crate::cargo::{TEST_PROFILE, cargo, run as run_command, target_folder};
+use crate::cargo::{cargo, run as run_command, target_folder};
 use crate::kafka::{self, Broker, Wanted};
+use crate::passed_on::PassedOn;
 use crate::test::XTASK;
-
-/// What is passed on.
-#[derive(clap::Args, Default)]
-#[command(disable_help_flag = true)]
-pub(crate) struct Arguments {
-    /// Passed on; `--help` shows what there is.
-    #[arg(allow_hyphen_values = true, trailing_var_arg = true)]
-    arguments: Vec<String>,
-}
 
 /// A cluster of its own: its broker is killed, too.
 const CLUSTER: &str = "torture";
@@ -26,12 +18,10 @@ const CLUSTER_NAME: &str = "LOCKGATE_TORTURE_CLUSTER";
 const PROGRAM: &str = "LOCKGATE_TORTURE_PROGRAM";
 const FOLDER: &str = "LOCKGATE_TORTURE_FOLDER";
 
-pub(crate) fn run(arguments: &Arguments) -> Result<()> {
-    let mut command =
-        cargo(&["run", "--locked", "--quiet", TEST_PROFILE, "-p", "lockgate-torture", "--"])?;
-    command.args(&arguments.arguments);
+pub(crate) fn run(passed_on: &PassedOn) -> Result<()> {
+    let mut command = passed_on.to("lockgate-torture")?;
     let only_tells = |argument: &String| ["--list", "--help", "-h"].contains(&argument.as_str());
-    if arguments.arguments.iter().any(only_tells) {
+    if passed_on.arguments.iter().any(only_tells) {
         return run_command(command);
     }
     let target = target_folder()?;

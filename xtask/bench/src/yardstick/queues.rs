@@ -4,6 +4,7 @@
 use std::ffi::CString;
 use std::ptr;
 use std::slice;
+use std::thread;
 use std::time::Duration;
 
 use anyhow::{Result, bail};
@@ -64,14 +65,14 @@ impl Queues {
         &self.consumer
     }
 
-    /// Takes what each partition has, waiting a little for the first; each message is shown and thrown away. How many
-    /// there were.
+    /// Takes what each partition has, and waits a little if none has anything; each message is shown and thrown away. How
+    /// many there were.
     pub(super) fn take(&mut self, mut each: impl FnMut(Message<'_>) -> Result<()>) -> Result<u64> {
         let mut seen = 0;
         for queue in &self.queues {
             // SAFETY: the queue is alive, and there is room for as many pointers.
             let count = unsafe {
-                sys::rd_kafka_consume_batch_queue(*queue, 1, self.messages.as_mut_ptr(), MOST)
+                sys::rd_kafka_consume_batch_queue(*queue, 0, self.messages.as_mut_ptr(), MOST)
             };
             for message in &self.messages[..usize::try_from(count)?] {
                 // SAFETY: the message is ours until it is destroyed, once; its payload is null or has as many bytes.
@@ -97,6 +98,9 @@ impl Queues {
                 }
                 seen += 1;
             }
+        }
+        if seen == 0 {
+            thread::sleep(Duration::from_millis(1));
         }
         Ok(seen)
     }
