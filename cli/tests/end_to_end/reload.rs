@@ -103,7 +103,7 @@ fn what_cannot_change_while_it_runs_is_refused_with_the_reason() {
     );
     site.write("pipeline.yaml", "name: [");
     let (code, text) = api.post("api/v1/reload");
-    assert!(code == 422 && text.contains("pipeline.yaml:2:1"), "{code} {text}");
+    assert!(code == 422 && text.contains("pipeline.yaml:1:8"), "{code} {text}");
     let status = api.status();
     assert_eq!(status["inputs"][0]["max_queued_bytes"], 1 << 20);
     let metrics = api.get("metrics").1;
