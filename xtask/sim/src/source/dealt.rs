@@ -204,6 +204,8 @@ impl Dealt {
                 }
                 ContextAction::Reload => {
                     self.max_pending = self.contexts.max_pending_records().get();
+                    // What was paused for it goes on with the next turn.
+                    self.client.iter_mut().for_each(|client| client.was_forgotten = false);
                 }
             }
         }
