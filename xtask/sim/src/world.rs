@@ -48,7 +48,7 @@ pub(crate) struct World {
     pub(crate) is_rotten: bool,
     /// What each step was when an output saw it first.
     pub(crate) steps: BTreeMap<u64, u64>,
-    /// How much each input has been allowed to hold in this life, at most.
+    /// How much each input has ever been allowed to hold, at most: steps are replayed as they were cut.
     pub(crate) max_queued: Vec<u64>,
     /// Records that were handed over and not written, by now.
     pub(crate) in_flight: i64,
@@ -77,7 +77,7 @@ impl World {
             checkpointed: 0,
             is_rotten: false,
             steps: BTreeMap::new(),
-            max_queued: Vec::new(),
+            max_queued: plan.inputs.iter().map(|input| input.max_queued).collect(),
             in_flight: 0,
             coverage: Coverage::default(),
             breaches: Vec::new(),
@@ -96,7 +96,6 @@ impl World {
         self.input_troubles = self.plan.inputs.iter().map(|_| InputTrouble::default()).collect();
         self.output_troubles = self.plan.outputs.iter().map(|_| OutputTrouble::default()).collect();
         (self.slow_disk_ms, self.slow_outputs_ms, self.in_flight) = (0, 0, 0);
-        self.max_queued = self.plan.inputs.iter().map(|input| input.max_queued).collect();
         self.upstreams.iter_mut().for_each(Upstream::begin);
     }
 
