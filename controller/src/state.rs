@@ -387,22 +387,15 @@ impl State {
         };
         let first = query("SELECT min(step) FROM journal")?.map(i64::cast_unsigned);
         let damaged = |what: String| Err(self.reader().damaged(what));
-        let Some(checkpoint) = checkpoint else {
-            return match self.has_settings()? {
-                // They come with the first checkpoint.
-                true => damaged("the checkpoint is missing".into()),
-                false => Ok(()),
-            };
-        };
-        let step = checkpoint.step;
-        if first.is_some_and(|first| first <= step) {
-            return damaged(format!(
-                "the journal has steps that the checkpoint at step {step} covers"
-            ));
-        }
-        match self.has_settings()? {
-            true => Ok(()),
-            false => damaged("the settings of the last run are missing".into()),
+        // They come with the first checkpoint.
+        match (checkpoint, self.has_settings()?) {
+            (None, true) => damaged("the checkpoint is missing".into()),
+            (Some(checkpoint), _) if first.is_some_and(|first| first <= checkpoint.step) => {
+                let step = checkpoint.step;
+                damaged(format!("the journal has steps that the checkpoint at step {step} covers"))
+            }
+            (Some(_), false) => damaged("the settings of the last run are missing".into()),
+            (None, false) | (Some(_), true) => Ok(()),
         }
     }
 

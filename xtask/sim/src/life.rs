@@ -74,9 +74,6 @@ pub(crate) fn simulate(
     let world = &mut *world.lock();
     for (what, times) in [
         ("a write without space", struck.full),
-        ("a sync that failed", struck.failed_syncs),
-        ("a write that failed", struck.failed_writes),
-        ("an end inside a disk call", struck.stopped_inside),
         ("a sector that was lost", struck.lost_sectors),
         ("a sector that had got through", struck.kept_sectors),
         ("a torn sector", struck.torn_sectors),
