@@ -49,7 +49,7 @@ struct Arguments {
     plan: Option<String>,
     /// Search for so many minutes.
     #[arg(long, value_name = "M", conflicts_with_all = ["seeds", "faults"])]
-    minutes: Option<u64>,
+    minutes: Option<u32>,
     /// Search so many seeds.
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     seeds: u64,
@@ -91,7 +91,7 @@ fn run(arguments: &Arguments) -> Result<bool> {
         return tell(&serde_json::from_str(plan).context("the plan")?, folder.path());
     }
     let until = match arguments.minutes {
-        Some(minutes) => Until::Time(Duration::from_secs(60 * minutes)),
+        Some(minutes) => Until::Time(Duration::from_secs(60 * u64::from(minutes))),
         None => Until::Seeds(arguments.seeds),
     };
     let found = search(arguments.first, until, None, folder.path())?;
