@@ -222,6 +222,22 @@ pub(crate) fn all_values(topic: &Topic) -> Vec<String> {
     values(read(&topic.name, "read_uncommitted"))
 }
 
+/// The end of what is decided in partition 0 of a topic: records and markers of transactions.
+pub(crate) fn stable_end(topic: &Topic) -> i64 {
+    let mut config = ClientConfig::new();
+    config.set("bootstrap.servers", brokers()).set("isolation.level", "read_committed");
+    let consumer: BaseConsumer = config.create().unwrap();
+    consumer.fetch_watermarks(&topic.name, 0, WAIT).unwrap().1
+}
+
+/// Asks the brokers again and again.
+pub(crate) fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let deadline = Instant::now() + WAIT;
+    while !is_so() {
+        assert!(Instant::now() < deadline, "it never happened that {what}");
+    }
+}
+
 /// The offset that a group has committed for partition 0 of a topic.
 pub(crate) fn group_offset(group: &str, topic: &str) -> Option<i64> {
     let mut config = ClientConfig::new();

@@ -8,7 +8,7 @@ use rdkafka::mocking::MockCluster;
 use rdkafka::producer::DefaultProducerContext;
 
 use crate::broker::Topic;
-use crate::harness::{WAIT, Writing, all_values, committed_values, config};
+use crate::harness::{Writing, all_values, committed_values, config, stable_end, wait_until};
 
 const BROKER: i32 = 1;
 
@@ -72,13 +72,8 @@ fn a_transaction_that_the_brokers_gave_up_is_written_again() {
     writing.write(1, &["a", "b"]);
     // They are visible to readers that do not wait for a decision as soon as they are there. Then the end of what
     // other readers see moves on when the brokers have given the transaction up.
-    let deadline = Instant::now() + WAIT;
-    while all_values(&topic) != ["a", "b"] {
-        assert!(Instant::now() < deadline, "the records never came");
-    }
-    while stable_end(&topic) < 3 {
-        assert!(Instant::now() < deadline, "the brokers never gave the transaction up");
-    }
+    wait_until("the records came", || all_values(&topic) == ["a", "b"]);
+    wait_until("the brokers gave the transaction up", || stable_end(&topic) >= 3);
     writing.write(2, &["c"]);
     writing.prepare();
     assert_eq!(committed_values(&topic), ["a", "b", "c"]);
@@ -86,14 +81,4 @@ fn a_transaction_that_the_brokers_gave_up_is_written_again() {
     let said = writing.heard.said();
     assert_eq!((said.troubles.len(), said.recovered), (1, 1), "{said:?}");
     writing.output.finish().unwrap();
-}
-
-/// The end of what is decided.
-fn stable_end(topic: &Topic) -> i64 {
-    use rdkafka::consumer::{BaseConsumer, Consumer};
-    let mut config = rdkafka::config::ClientConfig::new();
-    config.set("bootstrap.servers", crate::broker::brokers());
-    config.set("isolation.level", "read_committed");
-    let consumer: BaseConsumer = config.create().unwrap();
-    consumer.fetch_watermarks(&topic.name, 0, WAIT).unwrap().1
 }
