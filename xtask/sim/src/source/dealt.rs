@@ -173,7 +173,6 @@ impl Dealt {
                         if outside.is_group {
                             let upstream = &mut outside.world.lock().upstreams[outside.place];
                             upstream.is_ours[p as usize] = true;
-                            held.drop_all(&[p]);
                             held.begin(p, upstream.committed[p as usize]);
                         }
                         self.client[p as usize] = ClientPartition {
@@ -244,7 +243,9 @@ impl Dealt {
 
     /// What is held of these partitions is read by whoever reads them next.
     fn give_up(&mut self, partitions: &[u32], held: &mut Held, outside: &Outside<'_>) {
-        let dropped = held.drop_all(partitions);
+        let (dropped, tickets) = held.drop_all(partitions);
+        // A partition that comes back at once keeps its context, and counts what is not done with.
+        tickets.into_iter().for_each(|tickets| self.contexts.complete(tickets));
         if dropped.records > 0 {
             outside.consumer.discarded(dropped);
         }

@@ -129,11 +129,16 @@ impl Held {
         (self.next[partition as usize], self.behind[partition as usize]) = (at, at);
     }
 
-    /// Lets go of what is held of these partitions. How much that was.
-    pub(super) fn drop_all(&mut self, partitions: &[u32]) -> BufferSize {
+    /// Lets go of what is held of these partitions. How much that was, and its tickets.
+    pub(super) fn drop_all(&mut self, partitions: &[u32]) -> (BufferSize, Vec<Tickets>) {
         let before = self.size();
-        self.fetched.retain(|fetched| !partitions.contains(&fetched.partition));
-        before.minus(self.size()).unwrap_or(BufferSize::ZERO)
+        let mut tickets = Vec::new();
+        self.fetched.retain(|fetched| {
+            let goes = partitions.contains(&fetched.partition);
+            tickets.extend(fetched.tickets.filter(|_| goes));
+            !goes
+        });
+        (before.minus(self.size()).unwrap_or(BufferSize::ZERO), tickets)
     }
 
     /// Answers `Queue`.
