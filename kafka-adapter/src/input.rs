@@ -5,13 +5,14 @@
 //! `properties` says what clients are made with; `topics`, `ask` and `start` turn every place into a number, `epochs`
 //! asks whether the log before it is still the same; `native` takes messages from the client, `source` copies them
 //! into batches, `replay` reads journaled steps again, `reading` is what goes on then: by `live` for assigned
-//! partitions, with `watch` looking for new ones, and by `member` in a group, with `begin` saying where partitions
+//! partitions, with `watch` looking for new ones and `lane` for busy ones, and by `member` in a group, with `begin` saying where partitions
 //! begin. `reader` opens and drives, `gauges` shows people where it stands.
 
 mod ask;
 mod begin;
 mod epochs;
 mod gauges;
+mod lane;
 mod live;
 mod member;
 mod native;
@@ -103,7 +104,14 @@ impl KafkaInput {
     /// For tests: gives up connecting after `connect`, and looks for new partitions every `refresh`.
     #[doc(hidden)]
     pub fn timed(mut self, connect: Duration, refresh: Duration) -> Self {
-        self.timing = reader::Timing { connect, refresh };
+        self.timing = reader::Timing { connect, refresh, ..self.timing };
+        self
+    }
+
+    /// For tests: looks every `look` which partitions are busy.
+    #[doc(hidden)]
+    pub fn looking(mut self, look: Duration) -> Self {
+        self.timing.look = look;
         self
     }
 }

@@ -10,8 +10,8 @@ use crate::client::{Client, Name};
 
 /// The partitions that are read, by their places among those of the source.
 pub(super) struct Gauges {
-    /// As long as the reader has it.
-    client: Mutex<Option<Arc<Client>>>,
+    /// Those that read, as long as the reader has them.
+    clients: Mutex<Vec<Arc<Client>>>,
     partitions: Mutex<BTreeMap<usize, Gauge>>,
 }
 
@@ -26,7 +26,12 @@ struct Gauge {
 
 impl Gauges {
     pub(super) fn new(client: &Arc<Client>) -> Self {
-        Self { client: Mutex::new(Some(client.clone())), partitions: Mutex::default() }
+        Self { clients: Mutex::new(vec![client.clone()]), partitions: Mutex::default() }
+    }
+
+    /// This client reads, too.
+    pub(super) fn ask(&self, client: &Arc<Client>) {
+        self.clients().push(client.clone());
     }
 
     /// What lies before this position was handed over. `end` is where reading is to end, if it is.
@@ -64,13 +69,13 @@ impl Gauges {
         self.partitions().remove(&index);
     }
 
-    /// The reader lets go of the client: from now on it is asked no more.
+    /// The reader lets go of its clients: from now on they are asked no more.
     pub(super) fn close(&self) {
-        self.client().take();
+        self.clients().clear();
     }
 
-    fn client(&self) -> MutexGuard<'_, Option<Arc<Client>>> {
-        self.client.lock().unwrap_or_else(PoisonError::into_inner)
+    fn clients(&self) -> MutexGuard<'_, Vec<Arc<Client>>> {
+        self.clients.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn partitions(&self) -> MutexGuard<'_, BTreeMap<usize, Gauge>> {
@@ -86,9 +91,9 @@ impl InputWatch for Gauges {
             (PartitionStatus { partition, position: *position, end: *end }, *is_bounded)
         };
         let mut partitions: Vec<_> = self.partitions().values().map(status).collect();
-        // What the client has fetched tells where the log ended then; what is paused is not fetched. The lock keeps the
-        // client from being closed on this thread.
-        if let Some(client) = &*self.client() {
+        // What a client has fetched tells where the log ended then; what is paused is not fetched. The lock keeps the
+        // clients from being closed on this thread.
+        for client in &*self.clients() {
             for (status, _) in partitions.iter_mut().filter(|(_, is_bounded)| !is_bounded) {
                 let Partition { source, number } = &*status.partition;
                 let fetched = high_watermark(client, source, number.unwrap_or_default());

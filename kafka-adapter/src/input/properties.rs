@@ -5,6 +5,7 @@
 use lockgate_core::{EndpointError, QueueLimits};
 use rdkafka::config::ClientConfig;
 
+use super::lane::{MANY, MOST};
 use crate::config::{GroupConfig, GroupProtocol, KafkaInputConfig, ReadMode};
 use crate::properties::{refuse_set, refused};
 
@@ -32,6 +33,13 @@ const SET_BY_BROKERS: [(&str, &str); 1] =
 /// larger batch comes only for the first partition of an answer, and then a round over all partitions takes as many
 /// answers as there are partitions.
 const MIN_ANSWER: u64 = 16 << 10;
+
+/// A request that finds nothing waits so long at the broker: as long as it does, it cannot ask for what it did not name.
+const FETCH_WAIT_MS: usize = 50;
+
+/// The broker and the client look at this many partitions for each millisecond that a request which finds nothing
+/// waits.
+const LOOKED_AT: usize = 20;
 
 /// What the client needs to hold a message, besides its bytes.
 const MESSAGE: u64 = 320;
@@ -78,19 +86,37 @@ pub(super) fn base(config: &KafkaInputConfig) -> ClientConfig {
     client
 }
 
-/// What the reading client of `partitions` partitions is made with.
+/// What a client reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Readers {
+    /// All partitions, so many.
+    All(usize),
+    /// The few of many that are busy.
+    Busy,
+}
+
+/// What a reading client is made with.
 ///
-/// The client prefetches for each partition apart, so each gets its part of a quarter of the budget. A message takes
+/// The client prefetches for each partition apart, so each gets its part of a quarter of the budget, which two clients
+/// share where there may be two. A message takes
 /// about [`MESSAGE`] bytes besides its own, which the client does not count. It asks for more of a partition as long
 /// as it holds less than what is set here, and overshoots by one answer, so answers are small too. Small queues are
 /// the faster ones.
 pub(super) fn reading(
     config: &KafkaInputConfig,
     limits: QueueLimits,
-    partitions: usize,
+    readers: Readers,
 ) -> ClientConfig {
+    let is_assigned = matches!(config.mode, ReadMode::Assign { .. });
+    let (clients, partitions) = match readers {
+        Readers::All(partitions) if partitions < MANY || !is_assigned => (1, partitions),
+        Readers::All(partitions) => (2, partitions),
+        Readers::Busy => (2, MOST),
+    };
+    let wait = if clients == 1 { 0 } else { partitions / LOOKED_AT };
+    let wait = wait.clamp(FETCH_WAIT_MS, 10 * FETCH_WAIT_MS);
     let partitions = partitions.max(1) as u64;
-    let part = limits.max_queued_bytes / 4 / partitions;
+    let part = limits.max_queued_bytes / 4 / clients / partitions;
     let kbytes = (part / 1024).clamp(1, 4096);
     let records = (limits.max_queued_records / partitions).min(part / MESSAGE).clamp(1, 20_000);
     let derived = [
@@ -99,7 +125,7 @@ pub(super) fn reading(
         ("fetch.message.max.bytes", part.clamp(MIN_ANSWER, 1 << 20).to_string()),
         ("fetch.max.bytes", (limits.max_queued_bytes / 4).clamp(1 << 20, 50 << 20).to_string()),
         ("fetch.queue.backoff.ms", "2".to_owned()),
-        ("fetch.wait.max.ms", "50".to_owned()),
+        ("fetch.wait.max.ms", wait.to_string()),
     ];
     let mut client = base(config);
     for (name, value) in derived {
@@ -173,24 +199,38 @@ mod tests {
         assert!(secret.contains("ssl.key.pasword") && !secret.contains("hunter2"), "{secret}");
     }
 
+    fn value(config: &KafkaInputConfig, name: &str, readers: Readers) -> String {
+        let limits = QueueLimits { max_queued_records: 1_000_000, ..LIMITS };
+        reading(config, limits, readers).get(name).map(str::to_owned).unwrap()
+    }
+
     #[test]
     fn the_budget_is_dealt_out_to_the_partitions_unless_it_is_given() {
-        let value = |config: &KafkaInputConfig, name, partitions| {
-            let limits = QueueLimits { max_queued_records: 1_000_000, ..LIMITS };
-            reading(config, limits, partitions).get(name).map(str::to_owned).unwrap()
-        };
-        for (partitions, kbytes, messages, answer) in [
-            (1, "4096", "20000", "1048576"),
-            (64, "256", "819", "262144"),
-            (1000, "16", "52", "16777"),
-            (50_000, "1", "1", "16384"),
+        for (readers, kbytes, messages, answer, wait) in [
+            (Readers::All(1), "4096", "20000", "1048576", "50"),
+            (Readers::All(63), "260", "832", "266305", "50"),
+            (Readers::All(64), "128", "409", "131072", "50"),
+            (Readers::All(1000), "8", "26", "16384", "50"),
+            (Readers::All(5000), "1", "5", "16384", "250"),
+            (Readers::All(50_000), "1", "1", "16384", "500"),
+            (Readers::Busy, "512", "1638", "524288", "50"),
         ] {
-            let value = |name| value(&config(&[]), name, partitions);
-            assert_eq!(value("queued.max.messages.kbytes"), kbytes, "{partitions}");
-            assert_eq!(value("queued.min.messages"), messages, "{partitions}");
-            assert_eq!(value("fetch.message.max.bytes"), answer, "{partitions}");
+            let value = |name| value(&config(&[]), name, readers);
+            assert_eq!(value("queued.max.messages.kbytes"), kbytes, "{readers:?}");
+            assert_eq!(value("queued.min.messages"), messages, "{readers:?}");
+            assert_eq!(value("fetch.message.max.bytes"), answer, "{readers:?}");
+            assert_eq!(value("fetch.wait.max.ms"), wait, "{readers:?}");
         }
         let given = config(&[("queued.max.messages.kbytes", "7")]);
-        assert_eq!(value(&given, "queued.max.messages.kbytes", 64), "7");
+        assert_eq!(value(&given, "queued.max.messages.kbytes", Readers::All(64)), "7");
+    }
+
+    /// A member of a group has one client, whatever it reads.
+    #[test]
+    fn a_member_has_the_whole_budget() {
+        let mut config = config(&[]);
+        config.mode = ReadMode::Group(GroupConfig::new("g"));
+        assert_eq!(value(&config, "queued.max.messages.kbytes", Readers::All(64)), "256");
+        assert_eq!(value(&config, "fetch.wait.max.ms", Readers::All(5000)), "50");
     }
 }

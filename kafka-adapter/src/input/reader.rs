@@ -27,7 +27,7 @@ use super::live::Live;
 use super::member::Member;
 use super::plan::{Policies, taken_back};
 use super::position::{Seek, ranges_from_msgpack};
-use super::properties;
+use super::properties::{self, Readers};
 use super::replay::replay;
 use super::source::Source;
 use super::start::start;
@@ -49,11 +49,14 @@ pub(super) struct Timing {
     pub(super) connect: Duration,
     /// How often new partitions are looked for.
     pub(super) refresh: Duration,
+    /// How often it is looked which partitions are busy.
+    pub(super) look: Duration,
 }
 
 impl Default for Timing {
     fn default() -> Self {
-        Self { connect: Duration::from_secs(15), refresh: Duration::from_secs(30) }
+        let [look, connect, refresh] = [1, 15, 30].map(Duration::from_secs);
+        Self { connect, refresh, look }
     }
 }
 
@@ -151,8 +154,11 @@ impl Opening<'_> {
         let mut start = start(config, &topics, &questions, stored.as_ref())?;
         let waker = Waker::default();
         let partitions = start.seek.iter().count();
-        let reading = properties::reading(config, consumer.limits(), partitions);
-        let mut source = Source::new(client::create(&reading)?, waker.clone());
+        let limits = consumer.limits();
+        let reading = properties::reading(config, limits, Readers::All(partitions));
+        let busy = properties::reading(config, limits, Readers::Busy);
+        let client = client::create(&reading)?;
+        let mut source = Source::new(client, waker.clone()).with_lane(busy, timing.look);
         for (topic, number, offset) in start.seek.iter() {
             source.add(topic, number, offset)?;
         }
@@ -217,7 +223,8 @@ impl Opening<'_> {
             partitions += questions.partitions(&topic)?.len();
         }
         let waker = Waker::default();
-        let reading = properties::reading(config, consumer.limits(), partitions);
+        let readers = Readers::All(partitions);
+        let reading = properties::reading(config, consumer.limits(), readers);
         let source = Source::new(client::create(&reading)?, waker.clone());
         if let Some(commits) = &commits {
             commits.wakes(waker.clone());

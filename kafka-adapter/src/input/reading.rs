@@ -15,6 +15,7 @@ use lockgate_core::{
 };
 use serde_json::Value as JsonValue;
 
+use super::lane::{Standing, Traffic};
 use super::position::Epoch;
 use super::queue::{self, Queue};
 use super::reader::{Order, Shared};
@@ -35,6 +36,7 @@ pub(super) struct Reading<'a> {
     moved: BTreeSet<usize>,
     /// Those that people who watch do not see where they stand.
     unseen: BTreeSet<usize>,
+    traffic: Traffic,
     /// The partition that is looked at first next time.
     first: usize,
     /// Whether records are to be read.
@@ -75,6 +77,7 @@ impl<'a> Reading<'a> {
             ends: Vec::new(),
             moved: BTreeSet::new(),
             unseen: BTreeSet::new(),
+            traffic: Traffic::default(),
             first: 0,
             running: true,
         }
@@ -193,6 +196,7 @@ impl<'a> Reading<'a> {
                 let tickets = self.contexts.add(id, &copied.offsets);
                 let tickets = tickets.map_err(|error| EndpointError::Bug(error.to_string()))?;
                 announced = announced.plus(batch.size());
+                self.traffic.came(index, batch.size());
                 self.queue.push(index, batch, tickets);
             }
             more |= part.queue.is_used_up() && part.queue.is_raised();
@@ -201,7 +205,24 @@ impl<'a> Reading<'a> {
         if announced.records > 0 {
             self.shared.consumer.buffered(announced);
         }
+        if self.source.look_is_due() {
+            self.change_lanes()?;
+        }
         Ok(more)
+    }
+
+    /// Looks which partitions are busy.
+    fn change_lanes(&mut self) -> Result<(), EndpointError> {
+        let (parts, ends) = (&self.source.parts, &self.ends);
+        let standing = |index: usize| {
+            let part = &parts[index];
+            let is_over = ends[index].is_some_and(|end| part.position >= end);
+            let is_behind = !is_over && part.seen_end != Some(part.position);
+            Standing { in_lane: part.in_lane, is_behind }
+        };
+        let moves = self.traffic.look(self.next.len(), standing);
+        self.source.change_lane(&moves.out, false)?;
+        self.source.change_lane(&moves.into, true)
     }
 
     /// Whether every partition was read to its end.

@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use lockgate_core::{
     Batch, BatchBuilder, BufferSize, EndpointError, Header, InputConsumer, NewRecord, Partition,
 };
+use rdkafka::config::ClientConfig;
 use rdkafka::consumer::{CommitMode, Consumer, RebalanceProtocol};
 use rdkafka::error::{KafkaError, KafkaResult, RDKafkaErrorCode as Code};
 use rdkafka::topic_partition_list::{Offset, TopicPartitionList, TopicPartitionListElem};
@@ -30,6 +31,10 @@ const LISTEN: Duration = Duration::from_millis(500);
 pub(super) struct Part {
     pub(super) partition: Arc<Partition>,
     pub(super) queue: PartitionQueue,
+    /// That of the other client, once the partition was moved.
+    resting: Option<PartitionQueue>,
+    /// Whether the client for busy partitions reads it.
+    pub(super) in_lane: bool,
     /// Everything before this offset has been copied, or is known not to be there.
     pub(super) position: u64,
     /// The last record before the position, where its leader's epoch is known.
@@ -195,8 +200,9 @@ pub(super) struct Source {
     pub(super) parts: Vec<Part>,
     numbers: BTreeMap<Name, usize>,
     client: Arc<Client>,
+    lane: Option<Lane>,
     waker: Waker,
-    /// Set when the client has something to say.
+    /// Set when a client has something to say.
     speaks: Arc<AtomicBool>,
     listened: Instant,
     /// The group that was joined, if one was.
@@ -204,18 +210,108 @@ pub(super) struct Source {
     gauges: Arc<Gauges>,
 }
 
+/// A client for busy partitions, which has nothing to do with the quiet ones.
+struct Lane {
+    config: ClientConfig,
+    /// Made when it is first needed.
+    client: Option<Arc<Client>>,
+    look: Duration,
+    looked: Instant,
+}
+
+/// What has to be waited for when a partition is moved: that the client begins to ask whether the log is still the same.
+const MOVE: Duration = Duration::from_secs(1);
+
+/// The client, which says when it has something to say.
+fn speaking(mut client: Client, speaks: &Arc<AtomicBool>, waker: &Waker) -> Arc<Client> {
+    let (flag, wakes) = (speaks.clone(), waker.clone());
+    client.set_nonempty_callback(move || {
+        flag.store(true, Ordering::Release);
+        wakes.wake();
+    });
+    Arc::new(client)
+}
+
 impl Source {
-    pub(super) fn new(mut client: Client, waker: Waker) -> Self {
+    pub(super) fn new(client: Client, waker: Waker) -> Self {
         let speaks = Arc::new(AtomicBool::new(true));
-        let (flag, wakes) = (speaks.clone(), waker.clone());
-        client.set_nonempty_callback(move || {
-            flag.store(true, Ordering::Release);
-            wakes.wake();
-        });
-        let (client, listened) = (Arc::new(client), Instant::now());
+        let (client, listened) = (speaking(client, &speaks, &waker), Instant::now());
         let (parts, numbers) = (Vec::new(), BTreeMap::new());
         let gauges = Arc::new(Gauges::new(&client));
-        Self { parts, numbers, client, waker, speaks, listened, group: None, gauges }
+        Self { parts, numbers, client, lane: None, waker, speaks, listened, group: None, gauges }
+    }
+
+    /// Busy partitions may be read by a client of their own, made with `config`; which ones is looked at every `look`.
+    pub(super) fn with_lane(mut self, config: ClientConfig, look: Duration) -> Self {
+        self.lane = Some(Lane { config, client: None, look, looked: Instant::now() });
+        self
+    }
+
+    /// Whether it is time to look which partitions are busy.
+    pub(super) fn look_is_due(&mut self) -> bool {
+        let Some(lane) = &mut self.lane else { return false };
+        let is_due = lane.looked.elapsed() >= lane.look;
+        if is_due {
+            lane.looked = Instant::now();
+        }
+        is_due
+    }
+
+    /// From now on the client for busy partitions reads these, or, unless they go `into` its lane, the one for all does:
+    /// each from its place on. What was fetched and not copied is fetched again.
+    pub(super) fn change_lane(
+        &mut self,
+        indexes: &[usize],
+        into: bool,
+    ) -> Result<(), EndpointError> {
+        let Some(lane) = &mut self.lane else { return Ok(()) };
+        if indexes.is_empty() {
+            return Ok(());
+        }
+        let busy = match &lane.client {
+            Some(client) => client.clone(),
+            None => {
+                let client = speaking(client::create(&lane.config)?, &self.speaks, &self.waker);
+                self.gauges.ask(&client);
+                lane.client.insert(client).clone()
+            }
+        };
+        let (from, to) = if into { (&self.client, &busy) } else { (&busy, &self.client) };
+        let (mut left, mut joined) = (TopicPartitionList::new(), TopicPartitionList::new());
+        let mut after = TopicPartitionList::new();
+        for index in indexes {
+            let part = &mut self.parts[*index];
+            let (topic, number) = (part.partition.source.as_str(), part.number());
+            left.add_partition(topic, number as i32);
+            let offset = Offset::Offset(i64::try_from(part.position).unwrap_or(i64::MAX));
+            joined.add_partition_offset(topic, number as i32, offset).map_err(refused)?;
+            if let Some(Epoch { number: epoch, end }) = part.epoch {
+                let end = Offset::Offset(i64::try_from(end).unwrap_or(i64::MAX));
+                after.add_partition_offset(topic, number as i32, end).map_err(refused)?;
+                set_epoch(&mut after, topic, number, epoch);
+            }
+            let queue = match part.resting.take() {
+                Some(queue) => queue,
+                None => PartitionQueue::new(to, topic, number, &self.waker)?,
+            };
+            part.queue.clear();
+            part.resting = Some(std::mem::replace(&mut part.queue, queue));
+            (part.in_lane, part.is_displaced) = (into, false);
+        }
+        let moved: Vec<_> = indexes.iter().map(|index| self.parts[*index].name()).collect();
+        tracing::debug!(?moved, into_lane = into, "partitions are read by another client");
+        from.incremental_unassign(&left).map_err(refused)?;
+        to.incremental_assign(&joined).map_err(refused)?;
+        if after.count() > 0 {
+            // As after a start (`read_after`). What cannot be asked now shows when records are read.
+            let asked = to.seek_partitions(after, MOVE).map_err(refused)?;
+            for part in asked.elements() {
+                if let Err(error) = part.error() {
+                    tracing::debug!("{}[{}]: {error}", part.topic(), part.partition());
+                }
+            }
+        }
+        Ok(())
     }
 
     /// What shows people where the partitions stand.
@@ -333,6 +429,8 @@ impl Source {
         self.parts.push(Part {
             partition,
             queue,
+            resting: None,
+            in_lane: false,
             position,
             epoch: None,
             lost: None,
@@ -443,14 +541,24 @@ impl Source {
             return Ok(Vec::new());
         }
         self.listened = Instant::now();
+        if let Some(client) = self.lane.as_ref().and_then(|lane| lane.client.as_ref()) {
+            if let Some((code, text)) = client.client().fatal_error() {
+                return Err(self.failed(code, text));
+            }
+            let Events { reports, stray, .. } = client::events(client);
+            if let Some(stray) = stray {
+                return Err(came_astray(&stray));
+            }
+            // The other one has the same to say.
+            reports.iter().for_each(|(code, text)| tracing::debug!(?code, "{text}"));
+        }
         // It is not always among what is reported.
         if let Some((code, text)) = self.client.client().fatal_error() {
             return Err(self.failed(code, text));
         }
         let Events { reports, stray, rebalances } = client::events(&self.client);
         if let Some(stray) = stray {
-            let what = format!("the record of {stray} came in a queue that is not its own");
-            return Err(EndpointError::Bug(what));
+            return Err(came_astray(&stray));
         }
         let mut reason = None;
         for (code, text) in reports {
@@ -487,6 +595,10 @@ impl Drop for Source {
             tracing::debug!("{error}");
         }
     }
+}
+
+fn came_astray(record: &str) -> EndpointError {
+    EndpointError::Bug(format!("the record of {record} came in a queue that is not its own"))
 }
 
 fn refused(error: KafkaError) -> EndpointError {

@@ -6,6 +6,7 @@ mod broker_errors;
 mod conformance;
 mod group;
 mod harness;
+mod lanes;
 mod mock;
 mod opening;
 mod outage;
