@@ -118,10 +118,25 @@ pub(crate) fn offsets<'a>(
 ) -> KafkaResult<TopicPartitionList> {
     let mut list = TopicPartitionList::new();
     for (topic, number, offset) in offsets {
-        let offset = Offset::Offset(i64::try_from(offset).unwrap_or(i64::MAX));
-        list.add_partition_offset(topic, i32::try_from(number).unwrap_or(-1), offset)?;
+        add(&mut list, topic, number, at(offset))?;
     }
     Ok(list)
+}
+
+/// An offset as the library takes it.
+pub(crate) fn at(offset: u64) -> Offset {
+    Offset::Offset(i64::try_from(offset).unwrap_or(i64::MAX))
+}
+
+/// Adds a partition with an offset. The call of the safe crate looks for what it has just added: a list of thousands takes
+/// seconds.
+pub(crate) fn add(
+    list: &mut TopicPartitionList,
+    topic: &str,
+    number: u32,
+    offset: Offset,
+) -> KafkaResult<()> {
+    list.add_partition(topic, i32::try_from(number).unwrap_or(-1)).set_offset(offset)
 }
 
 /// Most events that are looked at in one go.

@@ -39,7 +39,7 @@ use shuttle::sync::{Arc, Mutex};
 use shuttle::thread::{park, spawn};
 
 use desk::{BUDGET, Desk, Next};
-use signal::Signal;
+use signal::{Raised, Signal};
 use waker::Waker;
 use window::Queued;
 
@@ -87,8 +87,10 @@ impl Library {
 fn what_comes_into_a_queue_is_found() {
     check(|| {
         const MESSAGES: u32 = 4;
-        let waker = Waker::default();
-        let library = Library { queue: Mutex::default(), signal: Signal::new(waker.clone()) };
+        const PLACE: usize = 7;
+        let (raised, waker) = (Raised::default(), Waker::default());
+        let signal = Signal::new(PLACE, raised.clone(), waker.clone());
+        let library = Library { queue: Mutex::default(), signal };
         let library = Arc::new(library);
         let fetch = |from: u32| {
             let library = library.clone();
@@ -99,12 +101,16 @@ fn what_comes_into_a_queue_is_found() {
             let library = library.clone();
             move || {
                 waker.wakes_this_thread();
-                let mut found = Vec::new();
+                // As `Reading::read`: only what was raised is looked at.
+                let (mut found, mut is_hot) = (Vec::new(), false);
                 while found.len() < MESSAGES as usize {
-                    if library.signal.is_raised() {
+                    is_hot |= raised.take().contains(&PLACE);
+                    if !is_hot {
+                        park();
+                    } else if library.signal.is_raised() {
                         found.extend(library.take(2));
                     } else {
-                        park();
+                        is_hot = false;
                     }
                 }
                 found

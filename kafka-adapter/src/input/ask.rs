@@ -120,7 +120,7 @@ impl Questions<'_> {
         self.until_answered("the offsets of the partitions", |timeout| {
             let mut list = TopicPartitionList::new();
             for (topic, partition) in partitions {
-                list.add_partition_offset(topic, i32::try_from(*partition).unwrap_or(-1), wanted)?;
+                client::add(&mut list, topic, *partition, wanted)?;
             }
             by_name(&self.client.offsets_for_times(list, timeout)?)
         })

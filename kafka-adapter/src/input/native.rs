@@ -14,7 +14,7 @@ mod watermark;
 
 pub(super) use batch_call::{Arrival, MAX_TAKEN, PartitionQueue};
 pub(super) use commits::Commits;
-pub(super) use epoch::set_epoch;
+pub(super) use epoch::set_last_epoch;
 pub(super) use member::member;
 pub(super) use topic_id::topic_id;
 pub(super) use watermark::high_watermark;

@@ -229,7 +229,8 @@ mod tests {
     #[test]
     fn a_member_has_the_whole_budget() {
         let mut config = config(&[]);
-        config.mode = ReadMode::Group(GroupConfig::new("g"));
+        let protocol = GroupProtocol::CooperativeSticky;
+        config.mode = ReadMode::Group(GroupConfig { id: "g".into(), protocol, instance_id: None });
         assert_eq!(value(&config, "queued.max.messages.kbytes", Readers::All(64)), "256");
         assert_eq!(value(&config, "fetch.wait.max.ms", Readers::All(5000)), "50");
     }

@@ -37,6 +37,8 @@ pub(super) struct Reading<'a> {
     /// Those that people who watch do not see where they stand.
     unseen: BTreeSet<usize>,
     traffic: Traffic,
+    /// The partitions of which the client may have something.
+    hot: BTreeSet<usize>,
     /// The partition that is looked at first next time.
     first: usize,
     /// Whether records are to be read.
@@ -78,6 +80,7 @@ impl<'a> Reading<'a> {
             moved: BTreeSet::new(),
             unseen: BTreeSet::new(),
             traffic: Traffic::default(),
+            hot: BTreeSet::new(),
             first: 0,
             running: true,
         }
@@ -159,14 +162,21 @@ impl<'a> Reading<'a> {
     /// Announces what there is and fits. Whether there may be more.
     pub(super) fn read(&mut self) -> Result<bool, EndpointError> {
         let limits = self.shared.consumer.limits();
-        let parts = self.next.len();
+        self.hot.append(&mut self.source.raised.take());
+        let places = self.hot.range(self.first..).chain(self.hot.range(..self.first));
+        let places: Vec<usize> = places.copied().collect();
+        self.first = places.get(1).copied().unwrap_or_default();
         let mut announced = BufferSize::ZERO;
         let mut more = false;
-        for index in (self.first..parts).chain(0..self.first.min(parts)) {
+        for index in places {
+            if index >= self.next.len() {
+                continue;
+            }
             let id = PartitionId(index as u32);
             let part = &mut self.source.parts[index];
             let is_over = self.ends[index].is_some_and(|end| part.position >= end);
-            if is_over || part.queue.is_used_up() && !part.queue.is_raised() {
+            if is_over || !part.queue.may_have_more() {
+                self.hot.remove(&index);
                 continue;
             }
             let room = self.contexts.room(id).min(self.queue.room(limits));
@@ -201,7 +211,6 @@ impl<'a> Reading<'a> {
             }
             more |= part.queue.is_used_up() && part.queue.is_raised();
         }
-        self.first = if parts == 0 { 0 } else { (self.first + 1) % parts };
         if announced.records > 0 {
             self.shared.consumer.buffered(announced);
         }

@@ -17,9 +17,10 @@ use rdkafka::topic_partition_list::{Offset, TopicPartitionList, TopicPartitionLi
 
 use super::epochs::common_end;
 use super::gauges::Gauges;
-use super::native::{Arrival, Commits, PartitionQueue, set_epoch};
+use super::native::{Arrival, Commits, PartitionQueue, set_last_epoch};
 use super::plan::cut;
 use super::position::Epoch;
+use super::signal::Raised;
 use crate::client::Name;
 use crate::client::{self, Client, Events, Rebalance};
 use crate::waker::Waker;
@@ -201,6 +202,8 @@ pub(super) struct Source {
     numbers: BTreeMap<Name, usize>,
     client: Arc<Client>,
     lane: Option<Lane>,
+    /// What has come since it was looked.
+    pub(super) raised: Raised,
     waker: Waker,
     /// Set when a client has something to say.
     speaks: Arc<AtomicBool>,
@@ -238,7 +241,18 @@ impl Source {
         let (client, listened) = (speaking(client, &speaks, &waker), Instant::now());
         let (parts, numbers) = (Vec::new(), BTreeMap::new());
         let gauges = Arc::new(Gauges::new(&client));
-        Self { parts, numbers, client, lane: None, waker, speaks, listened, group: None, gauges }
+        Self {
+            parts,
+            numbers,
+            client,
+            lane: None,
+            raised: Raised::default(),
+            waker,
+            speaks,
+            listened,
+            group: None,
+            gauges,
+        }
     }
 
     /// Busy partitions may be read by a client of their own, made with `config`; which ones is looked at every `look`.
@@ -283,16 +297,17 @@ impl Source {
             let part = &mut self.parts[*index];
             let (topic, number) = (part.partition.source.as_str(), part.number());
             left.add_partition(topic, number as i32);
-            let offset = Offset::Offset(i64::try_from(part.position).unwrap_or(i64::MAX));
-            joined.add_partition_offset(topic, number as i32, offset).map_err(refused)?;
+            let place = client::at(part.position);
+            client::add(&mut joined, topic, number, place).map_err(refused)?;
             if let Some(Epoch { number: epoch, end }) = part.epoch {
-                let end = Offset::Offset(i64::try_from(end).unwrap_or(i64::MAX));
-                after.add_partition_offset(topic, number as i32, end).map_err(refused)?;
-                set_epoch(&mut after, topic, number, epoch);
+                client::add(&mut after, topic, number, client::at(end)).map_err(refused)?;
+                set_last_epoch(&mut after, epoch);
             }
             let queue = match part.resting.take() {
                 Some(queue) => queue,
-                None => PartitionQueue::new(to, topic, number, &self.waker)?,
+                None => {
+                    PartitionQueue::new(to, topic, number, *index, (&self.raised, &self.waker))?
+                }
             };
             part.queue.clear();
             part.resting = Some(std::mem::replace(&mut part.queue, queue));
@@ -376,9 +391,8 @@ impl Source {
     ) -> Result<(), EndpointError> {
         let mut list = TopicPartitionList::new();
         for name in names {
-            let offset = places.get(name).and_then(|offset| i64::try_from(*offset).ok());
-            let offset = offset.map_or(Offset::Beginning, Offset::Offset);
-            list.add_partition_offset(&name.0, name.1 as i32, offset).map_err(unanswered)?;
+            let offset = places.get(name).map_or(Offset::Beginning, |offset| client::at(*offset));
+            client::add(&mut list, &name.0, name.1, offset).map_err(unanswered)?;
         }
         let answered = match self.client.rebalance_protocol() {
             RebalanceProtocol::Cooperative => self.client.incremental_assign(&list),
@@ -423,7 +437,13 @@ impl Source {
         number: u32,
         position: u64,
     ) -> Result<usize, EndpointError> {
-        let queue = PartitionQueue::new(&self.client, topic, number, &self.waker)?;
+        let queue = PartitionQueue::new(
+            &self.client,
+            topic,
+            number,
+            self.parts.len(),
+            (&self.raised, &self.waker),
+        )?;
         let partition = Arc::new(Partition { source: topic.to_owned(), number: Some(number) });
         self.numbers.insert((topic.to_owned(), number), self.parts.len());
         self.parts.push(Part {
@@ -449,6 +469,7 @@ impl Source {
     /// no further go on.
     pub(super) fn read_from(&mut self, places: &[(usize, u64)]) -> Result<(), EndpointError> {
         let (mut leave, mut join) = (TopicPartitionList::new(), TopicPartitionList::new());
+        let mut left = Vec::new();
         for (index, offset) in places {
             let part = &mut self.parts[*index];
             if part.is_assigned && part.position <= *offset {
@@ -458,23 +479,20 @@ impl Source {
             let (topic, number) = (part.partition.source.clone(), part.number() as i32);
             if part.is_assigned {
                 leave.add_partition(&topic, number);
+                left.push(*index);
             }
-            let raw = Offset::Offset(i64::try_from(*offset).unwrap_or(i64::MAX));
-            join.add_partition_offset(&topic, number, raw).map_err(|error| {
-                EndpointError::Bug(format!(
-                    "{topic}[{number}] cannot be read from {offset}: {error}"
-                ))
-            })?;
+            client::add(&mut join, &topic, part.number(), client::at(*offset)).map_err(
+                |error| {
+                    EndpointError::Bug(format!(
+                        "{topic}[{number}] cannot be read from {offset}: {error}"
+                    ))
+                },
+            )?;
             (part.position, part.is_assigned, part.seen_end) = (*offset, true, None);
         }
         if leave.count() > 0 {
             self.client.incremental_unassign(&leave).map_err(refused)?;
-            places.iter().for_each(|(index, _)| {
-                let part = &mut self.parts[*index];
-                if leave.find_partition(&part.partition.source, part.number() as i32).is_some() {
-                    part.queue.clear();
-                }
-            });
+            left.into_iter().for_each(|index| self.parts[index].queue.clear());
         }
         if join.count() > 0 {
             self.client.incremental_assign(&join).map_err(refused)?;
@@ -493,11 +511,10 @@ impl Source {
         for (index, Epoch { number, end }) in places {
             let part = &mut self.parts[*index];
             let (topic, partition) = (&part.partition.source, part.number());
-            let offset = Offset::Offset(i64::try_from(*end).unwrap_or(i64::MAX));
             for list in [&mut list, &mut after] {
-                list.add_partition_offset(topic, partition as i32, offset).map_err(refused)?;
+                client::add(list, topic, partition, client::at(*end)).map_err(refused)?;
             }
-            set_epoch(&mut after, topic, partition, *number);
+            set_last_epoch(&mut after, *number);
             part.is_assigned = true;
         }
         self.client.incremental_assign(&list).map_err(refused)?;

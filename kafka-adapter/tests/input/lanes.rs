@@ -37,7 +37,7 @@ impl Log {
         static LOG: OnceLock<Mutex<Vec<u8>>> = OnceLock::new();
         Self(LOG.get_or_init(|| {
             let subscriber = tracing_subscriber::fmt().with_max_level(LevelFilter::DEBUG);
-            subscriber.with_ansi(false).with_writer(move || Self::of_this_process()).init();
+            subscriber.with_ansi(false).with_writer(Self::of_this_process).init();
             Mutex::default()
         }))
     }

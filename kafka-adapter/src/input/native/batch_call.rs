@@ -16,7 +16,7 @@ use rdkafka::error::{IsError, RDKafkaErrorCode};
 
 use crate::client::Client;
 use crate::code;
-use crate::input::signal::Signal;
+use crate::input::signal::{Raised, Signal};
 use crate::waker::Waker;
 
 /// Most messages taken by one call, and so kept uncopied for one partition.
@@ -51,18 +51,19 @@ pub(in crate::input) struct PartitionQueue {
 unsafe impl Send for PartitionQueue {}
 
 impl PartitionQueue {
-    /// The queue of a partition. To be made before the partition is assigned, so that nothing of it goes
-    /// elsewhere.
+    /// The queue of a partition, which has this place among those of its reader. To be made before the partition is
+    /// assigned, so that nothing of it goes elsewhere.
     pub(in crate::input) fn new(
         client: &Arc<Client>,
         topic: &str,
         partition: u32,
-        waker: &Waker,
+        place: usize,
+        (raised, waker): (&Raised, &Waker),
     ) -> Result<Self, EndpointError> {
         let none = || EndpointError::Bug(format!("{topic}[{partition}] has no queue"));
         let name = CString::new(topic).map_err(|_| none())?;
         let number = i32::try_from(partition).map_err(|_| none())?;
-        let signal = Arc::new(Signal::new(waker.clone()));
+        let signal = Arc::new(Signal::new(place, raised.clone(), waker.clone()));
         // SAFETY: the client is alive and `name` outlives the call. The reference that comes back is ours.
         let queue = unsafe {
             sys::rd_kafka_queue_get_partition(client.client().native_ptr(), name.as_ptr(), number)
@@ -81,6 +82,11 @@ impl PartitionQueue {
     /// Whether something may have come since a call of [`take`](Self::take) found the queue empty.
     pub(in crate::input) fn is_raised(&self) -> bool {
         self.signal.is_raised()
+    }
+
+    /// Whether something was taken and not used, or may have come.
+    pub(in crate::input) fn may_have_more(&self) -> bool {
+        !self.is_used_up() || self.is_raised()
     }
 
     /// Whether everything taken was used.
