@@ -17,6 +17,8 @@ use crate::client::{self, Client, NEW_TOPIC, Name};
 const REQUEST: Duration = Duration::from_secs(5);
 /// Longest that the request for an id may take: it is answered at once, or by some stand-ins of brokers never.
 const ID_REQUEST: Duration = Duration::from_secs(2);
+/// Most partitions in one question: the library looks for each of its answers in the whole list.
+const MOST_ASKED: usize = 500;
 /// Between two attempts.
 const PAUSE: Duration = Duration::from_millis(100);
 
@@ -109,21 +111,22 @@ impl Questions<'_> {
         partitions: &[Name],
         place: Place,
     ) -> Result<BTreeMap<Name, Option<u64>>, EndpointError> {
-        if partitions.is_empty() {
-            return Ok(BTreeMap::new());
-        }
         let wanted = match place {
             Place::Beginning => Offset::Beginning,
             Place::End => Offset::End,
             Place::Time(ms) => Offset::Offset(ms.max(0)),
         };
-        self.until_answered("the offsets of the partitions", |timeout| {
-            let mut list = TopicPartitionList::new();
-            for (topic, partition) in partitions {
-                client::add(&mut list, topic, *partition, wanted)?;
-            }
-            by_name(&self.client.offsets_for_times(list, timeout)?)
-        })
+        let mut found = BTreeMap::new();
+        for asked in partitions.chunks(MOST_ASKED) {
+            found.extend(self.until_answered("the offsets of the partitions", |timeout| {
+                let mut list = TopicPartitionList::new();
+                for (topic, partition) in asked {
+                    client::add(&mut list, topic, *partition, wanted)?;
+                }
+                by_name(&self.client.offsets_for_times(list, timeout)?)
+            })?);
+        }
+        Ok(found)
     }
 
     /// The offsets that the group has committed under whose name the client asks.

@@ -15,6 +15,9 @@ pub(super) const MOST: usize = 16;
 /// What came of a partition between two looks, about a second, if it is busy: this many records, or bytes.
 const BUSY: BufferSize = BufferSize { records: 100, bytes: 64 << 10 };
 
+/// It is busy, too, if its end was not reached at so many looks.
+const BEHIND: u32 = 2;
+
 /// A partition goes back when it was quiet for so many looks.
 const REST: u32 = 10;
 
@@ -27,6 +30,8 @@ struct Load {
     came: BufferSize,
     /// The looks since it was busy.
     quiet: u32,
+    /// The looks in a row at which its log held more.
+    behind: u32,
 }
 
 /// How a partition stands.
@@ -67,9 +72,12 @@ impl Traffic {
         let mut in_lane = Vec::new();
         for (index, load) in self.0.iter_mut().enumerate() {
             let came = std::mem::take(&mut load.came);
-            let is_busy = came.records >= BUSY.records || came.bytes >= BUSY.bytes;
-            load.quiet = if is_busy { 0 } else { load.quiet.saturating_add(1) };
             let standing = standing(index);
+            load.behind = if standing.is_behind { load.behind.saturating_add(1) } else { 0 };
+            // Among thousands even a busy one gets its turn only now and then.
+            let is_busy =
+                came.records >= BUSY.records || came.bytes >= BUSY.bytes || load.behind >= BEHIND;
+            load.quiet = if is_busy { 0 } else { load.quiet.saturating_add(1) };
             active += usize::from(is_busy || standing.is_behind);
             match (standing.in_lane, is_busy) {
                 (true, _) if load.quiet >= REST => moves.out.push(index),
@@ -152,6 +160,15 @@ mod tests {
         assert_eq!(reader.look(0..6, 100, 500), 0);
         assert_eq!(reader.look(0..6, 100, 0), 6);
         assert_eq!(reader.look(0..6, 100, 500), 0);
+    }
+
+    #[test]
+    fn one_whose_end_is_not_reached_is_busy_whatever_comes_of_it() {
+        let mut reader = Reader::default();
+        assert_eq!(reader.look(0..0, 0, 3), 0, "it may be reached at any moment");
+        assert_eq!(reader.look(0..0, 0, 3), 3);
+        assert_eq!(reader.look(0..0, 0, 0), 3);
+        assert_eq!(reader.look(0..0, 0, 1), 3);
     }
 
     #[test]

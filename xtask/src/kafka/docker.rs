@@ -94,7 +94,7 @@ fn run_command(folder: &Folder, state: &State, node: &Node) -> Command {
          exec /opt/kafka/bin/kafka-server-start.sh {settings}",
         state.cluster_id
     );
-    let heap = if state.nodes.len() > 1 { "-Xmx320m" } else { "-Xmx512m" };
+    let heap = if state.nodes.len() > 1 { "-Xmx320m" } else { "-Xmx1536m" };
     let mount = format!("{}:{SETTINGS}:ro", folder.settings_folder(node.id).display());
     let mut command = docker(&["run", "--detach", "--network", "host"]);
     command
@@ -147,7 +147,7 @@ mod tests {
             "--volume",
             "/k/config/1:/mnt/shared/config:ro",
             "--env",
-            "KAFKA_HEAP_OPTS=-Xms64m -Xmx512m -XX:+UseSerialGC",
+            "KAFKA_HEAP_OPTS=-Xms64m -Xmx1536m -XX:+UseSerialGC",
             "--env",
             "KAFKA_JVM_PERFORMANCE_OPTS=-server",
             &format!("apache/kafka:{}", kafka_version()),

@@ -185,7 +185,7 @@ fn format(folder: &Folder, state: &State, node: &Node) -> Command {
 fn broker(folder: &Folder, node: &Node, brokers: usize) -> Command {
     let mut command = Command::new(java());
     command
-        .args(["-Xms64m", if brokers > 1 { "-Xmx320m" } else { "-Xmx512m" }])
+        .args(["-Xms64m", if brokers > 1 { "-Xmx320m" } else { "-Xmx1536m" }])
         // Compiling little starts sooner, and a broker is here for seconds or minutes.
         .args(["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:+ExitOnOutOfMemoryError"])
         // What a killed process leaves must be in our folder.
@@ -245,7 +245,7 @@ mod tests {
         let folder = Folder::at("/k".into());
         let state = State::new(Mode::Java, &[1, 2]);
         let line = shown(&broker(&folder, &state.nodes[0], 1));
-        assert!(line.starts_with("-Xms64m -Xmx512m -XX:+UseSerialGC "), "{line}");
+        assert!(line.starts_with("-Xms64m -Xmx1536m -XX:+UseSerialGC "), "{line}");
         let end = " -cp /k/jars/* kafka.Kafka /k/config/1/server.properties";
         assert!(line.ends_with(end), "{line}");
         let line = shown(&format(&folder, &state, &state.nodes[0]));
