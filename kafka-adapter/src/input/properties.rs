@@ -97,7 +97,7 @@ pub(super) enum Readers {
 
 /// What a reading client is made with.
 ///
-/// The client prefetches for each partition apart, so each gets its part of a quarter of the budget, which two clients
+/// The client prefetches for each partition apart, so each gets its part of half the budget, which two clients
 /// share where there may be two. A message takes
 /// about [`MESSAGE`] bytes besides its own, which the client does not count. It asks for more of a partition as long
 /// as it holds less than what is set here, and overshoots by one answer, so answers are small too. Small queues are
@@ -116,7 +116,7 @@ pub(super) fn reading(
     let wait = if clients == 1 { 0 } else { partitions / LOOKED_AT };
     let wait = wait.clamp(FETCH_WAIT_MS, 10 * FETCH_WAIT_MS);
     let partitions = partitions.max(1) as u64;
-    let part = limits.max_queued_bytes / 4 / clients / partitions;
+    let part = limits.max_queued_bytes / 2 / clients / partitions;
     let kbytes = (part / 1024).clamp(1, 4096);
     let records = (limits.max_queued_records / partitions).min(part / MESSAGE).clamp(1, 20_000);
     let derived = [
@@ -208,12 +208,12 @@ mod tests {
     fn the_budget_is_dealt_out_to_the_partitions_unless_it_is_given() {
         for (readers, kbytes, messages, answer, wait) in [
             (Readers::All(1), "4096", "20000", "1048576", "50"),
-            (Readers::All(63), "260", "832", "266305", "50"),
-            (Readers::All(64), "128", "409", "131072", "50"),
-            (Readers::All(1000), "8", "26", "16384", "50"),
-            (Readers::All(5000), "1", "5", "16384", "250"),
+            (Readers::All(63), "520", "1664", "532610", "50"),
+            (Readers::All(64), "256", "819", "262144", "50"),
+            (Readers::All(1000), "16", "52", "16777", "50"),
+            (Readers::All(5000), "3", "10", "16384", "250"),
             (Readers::All(50_000), "1", "1", "16384", "500"),
-            (Readers::Busy, "512", "1638", "524288", "50"),
+            (Readers::Busy, "1024", "3276", "1048576", "50"),
         ] {
             let value = |name| value(&config(&[]), name, readers);
             assert_eq!(value("queued.max.messages.kbytes"), kbytes, "{readers:?}");
@@ -231,7 +231,7 @@ mod tests {
         let mut config = config(&[]);
         let protocol = GroupProtocol::CooperativeSticky;
         config.mode = ReadMode::Group(GroupConfig { id: "g".into(), protocol, instance_id: None });
-        assert_eq!(value(&config, "queued.max.messages.kbytes", Readers::All(64)), "256");
+        assert_eq!(value(&config, "queued.max.messages.kbytes", Readers::All(64)), "512");
         assert_eq!(value(&config, "fetch.wait.max.ms", Readers::All(5000)), "50");
     }
 }

@@ -59,6 +59,7 @@ impl Topic {
         }
         let topic = Self { name, records: 0, admin };
         topic.wait_for_leaders(partitions as usize)?;
+        topic.wait_for_logs(partitions)?;
         Ok(topic)
     }
 
@@ -74,6 +75,19 @@ impl Topic {
             ensure!(begun.elapsed() < WAIT, "{} has no leaders", self.name);
             thread::sleep(Duration::from_millis(50));
         }
+    }
+
+    /// Brokers say who leads a partition before that one has made its log.
+    fn wait_for_logs(&self, partitions: u32) -> Result<()> {
+        let asking: BaseConsumer = client()?.create()?;
+        let begun = Instant::now();
+        for partition in 0..partitions {
+            while let Err(error) = asking.fetch_watermarks(&self.name, partition as i32, WAIT) {
+                ensure!(begun.elapsed() < WAIT, "{}[{partition}]: {error}", self.name);
+                thread::sleep(Duration::from_millis(50));
+            }
+        }
+        Ok(())
     }
 
     /// With so many records of so many bytes, dealt out to all partitions in turn.

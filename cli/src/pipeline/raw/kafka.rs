@@ -68,7 +68,7 @@ pub(crate) struct RawKafkaInput {
     /// The most records that wait for a step.
     #[serde(default = "Count::of::<1_000_000>")]
     pub(crate) max_queued_records: Count,
-    /// The most memory for records that wait for a step, a quarter of it for those that the client fetches ahead, as it
+    /// The most memory for records that wait for a step, half of it for those that the client fetches ahead, as it
     /// was at the start.
     /// Each partition can overshoot it by the batch that its producer sent. Many partitions with large batches are
     /// read faster with more of it.
