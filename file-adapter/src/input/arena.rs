@@ -41,12 +41,19 @@ impl Pool {
         Block { bytes, len: 0, pool: self.shared.clone() }
     }
 
-    /// A block that begins with `filled` and has room for an ordinary block more. A long beginning is not
-    /// copied but grows where it is, so that a record of many blocks is in memory once.
-    pub(super) fn block_after(&self, mut filled: Vec<u8>) -> Block {
-        let len = filled.len();
-        filled.resize(len + self.shared.block_bytes, 0);
-        Block { bytes: filled, len, pool: self.shared.clone() }
+    /// A block that begins with `filled` and has room for an ordinary block more. It may grow to `most` bytes, block by
+    /// block, without being copied again, so that a record of many blocks is in memory once: room that is not used is
+    /// no memory yet.
+    pub(super) fn block_after(&self, filled: Vec<u8>, most: usize) -> Block {
+        let (len, block) = (filled.len(), self.shared.block_bytes);
+        let mut bytes = filled;
+        if bytes.capacity() < len + block {
+            let mut larger = Vec::with_capacity(most.max(len + block));
+            larger.append(&mut bytes);
+            bytes = larger;
+        }
+        bytes.resize(len + block, 0);
+        Block { bytes, len, pool: self.shared.clone() }
     }
 }
 
@@ -149,6 +156,21 @@ mod tests {
         assert!(pool.shared.free().is_empty());
         drop(slice);
         assert_eq!(pool.block(16).bytes.as_ptr(), place);
+    }
+
+    /// With an allocator that copies what grows, a long record was in memory three times.
+    #[test]
+    fn a_long_beginning_grows_where_it_is() {
+        let pool = Pool::new(16, 2);
+        let mut filled = vec![b'x'; 16];
+        let mut places = std::collections::BTreeSet::new();
+        for _ in 0..6 {
+            let mut block = pool.block_after(filled, 128);
+            places.insert(block.filled().as_ptr());
+            block.extend(&[b'y'; 16]);
+            filled = block.into_filled();
+        }
+        assert_eq!((filled.len(), places.len()), (112, 1));
     }
 
     #[test]

@@ -185,7 +185,9 @@ impl Cursor {
             block.extend(&self.unfinished);
             block
         } else {
-            pool.block_after(std::mem::take(&mut self.unfinished))
+            // A record that is too long is known to be when it is a block longer than it may be.
+            let most = self.rules.max_record_bytes + 2 * pool.block_bytes();
+            pool.block_after(std::mem::take(&mut self.unfinished), most)
         };
 
         let mut at_end = false;
