@@ -5,8 +5,8 @@
 //! `properties` says what clients are made with; `topics`, `ask` and `start` turn every place into a number, `epochs`
 //! asks whether the log before it is still the same; `native` takes messages from the client, `source` copies them
 //! into batches, `replay` reads journaled steps again, `reading` is what goes on then: by `live` for assigned
-//! partitions, with `watch` looking for new ones and `lane` for busy ones, and by `member` in a group, with `begin` saying where partitions
-//! begin. `reader` opens and drives, `gauges` shows people where it stands.
+//! partitions, with `watch` looking for new ones and `lane` for busy ones, and by `member` in a group, with `begin`
+//! saying where partitions begin. `reader` opens and drives, `gauges` shows people where it stands.
 
 mod ask;
 mod begin;

@@ -97,11 +97,10 @@ pub(super) enum Readers {
 
 /// What a reading client is made with.
 ///
-/// The client prefetches for each partition apart, so each gets its part of half the budget, which two clients
-/// share where there may be two. A message takes
-/// about [`MESSAGE`] bytes besides its own, which the client does not count. It asks for more of a partition as long
-/// as it holds less than what is set here, and overshoots by one answer, so answers are small too. Small queues are
-/// the faster ones.
+/// The client prefetches for each partition apart, so each gets its part of half the budget, which two clients share
+/// where there may be two. A message takes about [`MESSAGE`] bytes besides its own, which the client does not count. It
+/// asks for more of a partition as long as it holds less than what is set here, and overshoots by one answer, so answers
+/// are small too. Small queues are the faster ones.
 pub(super) fn reading(
     config: &KafkaInputConfig,
     limits: QueueLimits,
