@@ -8,9 +8,8 @@ use crate::site::Site;
 
 const PARTITIONS: u32 = 1000;
 const BUDGET: u64 = 64 << 20;
-/// What the program takes with a budget near nothing, the steps in flight, and what the allocator keeps of freed messages
-/// to use it again: about as much as the budget.
-const BESIDES: u64 = 128 << 20;
+/// What the program takes with a budget near nothing, and the steps in flight.
+const BESIDES: u64 = 48 << 20;
 
 /// K25: with many partitions the client's queues took many times what they were allowed. The limit is held by the
 /// client and what was announced together; the steps in flight and the program itself take some besides.
